@@ -112,11 +112,13 @@ def test_what_is_missing_or_wrong_is_said(
 ) -> None:
     with pytest.raises(UnknownMetric, match='metric "colour" is not in the bundle'):
         connection.estimates("colour")
-    with pytest.raises(BatchTooSmall, match="below its minimum batch"):
+    with pytest.raises(
+        BatchTooSmall, match="no report is counted yet; an answer needs its minimum batch of 1,000"
+    ):
         connection.estimates("unheard")
     with pytest.raises(BadParameter, match="candidates"):
         connection.estimates("homepage")
-    with pytest.raises(UnknownList, match="saved are: none"):
+    with pytest.raises(UnknownList, match="; none is saved; save one with"):
         connection.estimates("homepage", lists=["mine"])
     with pytest.raises(TooFewEpochs, match="and there is none; wait"):
         connection.compare("unheard")

@@ -1,17 +1,32 @@
 """Nothing waits in silence: how many reports there are until the first batch, and until when."""
 
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hubbub.aggregator.query.answer_notes import notice_of
-from hubbub.aggregator.query.report_counts import until_first_batch, upstream_reports
+from hubbub.aggregator.query.engine import QueryEngine
+from hubbub.aggregator.query.epoch_range import EpochRange
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.report_counts import (
+    Shuffler,
+    Terms,
+    until_first_batch,
+    upstream_reports,
+)
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Counted
+from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.catalog import Metric, epoch_at
 from hubbub.conservation import Window
+from hubbub.errors import BatchTooSmall
+from tests.support.bundles import make_signed
 from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 from tests.support.crowds import with_crowd
+from tests.support.fakes import MemoryStore
+from tests.support.stores import commit_of
 
 CATALOG = catalog_toml(
     metric_toml("theme", mechanism="grr", epsilon=2.0, values=["light", "dark"]),
@@ -82,14 +97,56 @@ def test_in_development_it_says_whether_reports_are_on_their_way(
     metrics: dict[str, Metric],
 ) -> None:
     developed = replace(metrics["crowded"], development=True)
-    none_text = "the shuffler has none yet: devices hold theirs for hold_seconds at most"
+    none_text = "no report has reached the shuffler yet; devices send theirs within hold_seconds"
     assert until_first_batch(developed, {}, 1.0, has_left=False) == none_text
     assert until_first_batch(developed, {}, 1.0, has_left=True) == ""
     assert until_first_batch(developed, None, 1.0, has_left=False) == ""
     left = {Window("crowded", 19_000): {"acknowledged": 5, "pooled": 1, "in_flight": 4}}
     assert until_first_batch(developed, left, 1.0, has_left=False) == (
-        "4 reports left the shuffler: ask again in a few seconds"
+        "4 reports left the shuffler; ask again in a few seconds"
     )
+
+
+async def test_a_crowd_that_was_withheld_is_named_in_answers_refusals_and_lists(
+    tmp_path: Path,
+) -> None:
+    """The shuffler deleted the newest epoch, so nothing else would show that people reported."""
+
+    class Upstream(Shuffler):
+        reserve = 1.0
+
+        def __init__(self) -> None:
+            pass
+
+        async def terms(self, *, fresh: bool = False) -> Terms:
+            assert not fresh, "answers may be a second old"
+            return {
+                Window("crowded", 19_000): {"acknowledged": 5000},
+                Window("crowded", 19_001): {"acknowledged": 812, "withheld": 812},
+                Window("theme", 19_001): {"acknowledged": 7, "withheld": 7},
+            }
+
+    bundle, store = (
+        make_signed(tmp_path, CATALOG, start=0, reader=read_with_promises).bundle,
+        MemoryStore(),
+    )
+    tags = [number.to_bytes(16) for number in range(5000)]
+    await store.add(Window("crowded", 19_000), commit_of(tags, np.array([3000, 2000])))
+    engine = QueryEngine(bundle, store, Upstream(), clock=lambda: 19_004 * 86_400.0)
+    sentence = (
+        "he shuffler withheld {} of 2022-01-09, since fewer than {} were there when their epoch "
+        "ended; no answer contains them"
+    )
+    answer = await engine.estimate("crowded", EstimateQuery())
+    assert (answer.dates, answer.withheld) == ("2022-01-08", 812)
+    assert answer.notes[0] == f"T{sentence.format('812 reports', '5,000')}."
+    before = await engine.estimate("crowded", EstimateQuery(range=EpochRange(epochs="2022-01-08")))
+    assert (before.withheld, before.notes) == (0, [])
+    with pytest.raises(BatchTooSmall, match=f"; t{sentence.format('7 reports', '100')}; 200 rep"):
+        await engine.estimate("theme", EstimateQuery())
+    lines = {line.name: line.until_first_batch for line in await engine.metrics()}
+    assert lines["crowded"] == f"t{sentence.format('812 reports', '5,000')}"
+    assert lines["theme"].startswith(f"t{sentence.format('7 reports', '100')}; 200 reports")
 
 
 def test_of_a_hidden_number_of_reports_nobody_says_that_none_wait(

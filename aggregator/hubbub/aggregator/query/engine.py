@@ -37,6 +37,7 @@ from hubbub.aggregator.query.report_counts import (
     status,
     upstream_reports,
     visible_status,
+    withheld_sentence,
 )
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch, together
 from hubbub.aggregator.query.watched_reports import Watched, watched
@@ -160,7 +161,11 @@ class QueryEngine:
         waiting = withheld = None
         if self.collected.upstream:
             terms = await self.collected.upstream.terms()
-            waiting, withheld = upstream_reports(selection.metric, selection.epochs, terms)
+            epochs = self.collected.with_upstream(selection, query.range, terms)
+            waiting, withheld = upstream_reports(selection.metric, epochs, terms)
+            if sentence := withheld_sentence(selection.metric, epochs, terms):
+                notes = [f"{sentence[0].upper()}{sentence[1:]}.", *estimated.notes]
+                estimated = replace(estimated, notes=notes)
         values, total = page.of(estimated.values, "rank")
         return replace(estimated, waiting=waiting, withheld=withheld, total=total, values=values)
 

@@ -9,7 +9,12 @@ from hubbub.aggregator.query.answer_types import Epoch, MetricDetail, MetricLine
 from hubbub.aggregator.query.candidates import looks_for_strings
 from hubbub.aggregator.query.estimating import number_range, one_look
 from hubbub.aggregator.query.figures import figure_kind
-from hubbub.aggregator.query.report_counts import Terms, until_first_batch, upstream_reports
+from hubbub.aggregator.query.report_counts import (
+    Terms,
+    until_first_batch,
+    upstream_reports,
+    withheld_sentence,
+)
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.analysis.families import family_for
 from hubbub.catalog import epoch_start
@@ -30,7 +35,11 @@ async def line(
     metric = selection.metric
     # All waiting reports, also in epochs without counted reports.
     everything = {w.epoch for w in terms or {} if metric_name_of(w.stream) == metric.base_name}
-    waiting, withheld = upstream_reports(metric, everything.union(selection.epochs), terms)
+    everything.update(selection.epochs)
+    waiting, withheld = upstream_reports(metric, everything, terms)
+    first_batch = until_first_batch(
+        metric, terms, collected.reserve, has_left=bool(selection.counted)
+    )
     family = None if metric.model else family_for(metric.randomizer)
     lowest, highest = number_range(metric) or (None, None)
     updated = await collected.updated(selection.only(selection.epochs[-2:]))
@@ -56,8 +65,8 @@ async def line(
         unit=metric.unit,
         lowest=lowest,
         highest=highest,
-        until_first_batch=until_first_batch(
-            metric, terms, collected.reserve, has_left=bool(selection.counted)
+        until_first_batch="; ".join(
+            filter(None, (withheld_sentence(metric, everything, terms), first_batch))
         ),
         notice=notice_of(selection) if metric.central else NOTICES[metric.development],
         parts=list(metric.parts),

@@ -9,11 +9,11 @@ import grpc
 import grpc.aio
 
 from hubbub.aggregator.store.contract import DELETED, TotalsReader
-from hubbub.catalog import Metric, epoch_start
+from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.catalog.crowds.noise_dummies import count_noise, value_noise
 from hubbub.catalog.epochs import grace_seconds
 from hubbub.conservation import Window, balances, sum_terms
-from hubbub.epochs import minute
+from hubbub.epochs import epoch_dates, minute
 from hubbub.errors.grammar import several
 from hubbub.runtime.rpc.server import channel
 from hubbub.runtime.tls import TlsFolder
@@ -98,6 +98,27 @@ def upstream_reports(
     return waiting, sums["withheld"]
 
 
+def upstream_epochs(metric: Metric, terms: Terms | None) -> set[int]:
+    """A metric's epochs of which the shuffler has had reports."""
+    return {window.epoch for window in terms or () if window.stream in metric.streams}
+
+
+def withheld_sentence(metric: Metric, epochs: Iterable[int], terms: Terms | None) -> str:
+    """Which reports of these epochs the shuffler withheld, without full stop.
+
+    "" if there are none, or if the shuffler does not show it.
+    """
+    counts = {epoch: upstream_reports(metric, [epoch], terms)[1] or 0 for epoch in epochs}
+    total = sum(counts.values())
+    if not total:
+        return ""
+    dates = epoch_dates(sorted(filter(counts.get, counts)), EPOCH_SECONDS[metric.epoch])
+    return (
+        f"the shuffler withheld {several(total, 'report')} of {dates}, since fewer than "
+        f"{metric.fewest:,} were there when their epoch ended; no answer contains them"
+    )
+
+
 def until_first_batch(
     metric: Metric, terms: Terms | None, reserve: float | None, *, has_left: bool
 ) -> str:
@@ -152,8 +173,8 @@ def _until_counted(metric: Metric, terms: Terms) -> str:
         n.get("in_flight", 0) for window, n in terms.items() if window.stream in streams
     )
     if in_flight:
-        return f"{several(in_flight, 'report')} left the shuffler: ask again in a few seconds"
-    return "the shuffler has none yet: devices hold theirs for hold_seconds at most"
+        return f"{several(in_flight, 'report')} left the shuffler; ask again in a few seconds"
+    return "no report has reached the shuffler yet; devices send theirs within hold_seconds"
 
 
 # Two services are queried one after the other: reports that move meanwhile are on neither side.

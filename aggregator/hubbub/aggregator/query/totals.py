@@ -8,7 +8,13 @@ from operator import attrgetter
 
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange, select_epochs
-from hubbub.aggregator.query.report_counts import Shuffler, Terms, until_first_batch
+from hubbub.aggregator.query.report_counts import (
+    Shuffler,
+    Terms,
+    until_first_batch,
+    upstream_epochs,
+    withheld_sentence,
+)
 from hubbub.aggregator.store.contract import DELETED, Counted, TotalsReader, WindowTotals
 from hubbub.authoring.crowds.accountant import count_variance, expected_dummies
 from hubbub.bundles import Bundle
@@ -220,6 +226,14 @@ class TotalsByEpoch:
         epochs = select_epochs(epoch_range, all_epochs, metric.epoch, self._clock())
         return EpochSelection(metric, (), counted).only(epochs)
 
+    def with_upstream(
+        self, selection: EpochSelection, epoch_range: EpochRange, terms: Terms | None
+    ) -> set[int]:
+        """The selection's epochs, and those of its range of which the shuffler had reports."""
+        metric, own = selection.metric, set(selection.epochs)
+        all_epochs = sorted(own | upstream_epochs(metric, terms))
+        return own.union(select_epochs(epoch_range, all_epochs, metric.epoch, self._clock()))
+
     async def joined(self, name: str, epoch_range: EpochRange) -> list[EpochSelection]:
         """As `find`, and of the metrics that this one supersedes, the latest first.
 
@@ -344,18 +358,24 @@ class TotalsByEpoch:
     async def _too_few(self, selection: EpochSelection) -> str:
         """Text about too few reports, with what the first batch waits for."""
         metric = selection.metric
+        all_epochs = await self.find(metric.name, EpochRange(epochs="all"))
+        terms, has_left = await self.terms(), bool(all_epochs.counted)
         text = (
             f'metric "{metric.name}": {several(selection.reports, "report")} '
             f"in the requested epochs, below its minimum batch of {metric.fewest:,}; request more "
             f"epochs{f' than {selection.dates}' if selection.epochs else ''}, or wait"
         )
+        if not has_left:
+            text = (
+                f'metric "{metric.name}": no report is counted yet; an answer needs its minimum '
+                f"batch of {metric.fewest:,}"
+            )
         if metric.value_kind.COUNTS:
             text += f"; a device reports a {metric.kind} once its {metric.epoch} is over"
         text += await self._deleted(metric)
-        all_epochs = await self.find(metric.name, EpochRange(epochs="all"))
-        terms, has_left = await self.terms(), bool(all_epochs.counted)
         hint = until_first_batch(metric, terms, self.reserve, has_left=has_left)
-        return f"{text}. {hint}" if hint else text
+        withheld = withheld_sentence(metric, upstream_epochs(metric, terms), terms)
+        return "; ".join(filter(None, (text, withheld, hint)))
 
     async def _deleted(self, metric: Metric) -> str:
         """Text about epochs whose totals were deleted; "" if there are none."""

@@ -32,9 +32,6 @@ export function flagsOf(answer, part, looked) {
       ? note("Final: these epochs take no more reports.", "good")
       : note(`Not final: these epochs still accept reports.${waiting}`),
   );
-  if (answer.withheld) {
-    flags.push(note(`${count(answer.withheld)} reports were withheld: too few to hide in a crowd.`));
-  }
   if (answer.others) {
     const subject = looked ? "Strings that you did not list" : "Strings that were not found";
     const { estimate } = answer.others;
