@@ -111,7 +111,10 @@ _WRONG: Final = {
     "greater_than": "must be above {gt}",
     "less_than": "must be below {lt}",
     "literal_error": "must be {expected}",
+    "model_attributes_type": "must be a JSON object, sent as application/json",
+    "json_invalid": "is not JSON",
 }
+_OTHERWISE: Final = "is malformed; see /openapi.json"
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     status: {
         "description": meaning,
@@ -172,9 +175,10 @@ def handle_problems(app: FastAPI) -> None:
 
 def _parameter_problem(wrong: Mapping[str, Any]) -> str:
     """Returns the problem with one parameter, without the pattern that it failed to match."""
-    name = ".".join(map(str, wrong["loc"])).removeprefix("query.").removeprefix("path.")
-    template = _WRONG.get(wrong["type"])
-    return f"{name}: {template.format(**wrong.get('ctx', {})) if template else wrong['msg']}"
+    place = wrong["loc"][:1] if wrong["type"] == "json_invalid" else wrong["loc"]
+    name = ".".join(map(str, place)).removeprefix("query.").removeprefix("path.")
+    template = _WRONG.get(wrong["type"], _OTHERWISE)
+    return f"{name}: {template.format(**wrong.get('ctx', {}))}"
 
 
 def _methods(app: FastAPI, request: Request) -> set[str]:
