@@ -205,7 +205,10 @@ def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row)
         return
     by_unsure = sorted(streams, key=lambda stream: -sum(stream[term] or 0 for term in _UNSURE))
     # Streams out of balance come first, then those with most waiting or refused reports.
-    table_rows = sorted(by_unsure, key=lambda stream: stream["balanced"] is not False)[:_STREAMS]
+    ordered = sorted(by_unsure, key=lambda stream: stream["balanced"] is not False)
+    # The line that counts the others has room for one of them.
+    fitting = _STREAMS if len(ordered) > _STREAMS + 1 else len(ordered)
+    table_rows, others = ordered[:fitting], ordered[fitting:]
     columns = columns_of("status", answer)
     if answer["waiting"]:
         columns = [column for column in columns if column.field != "pooled"]
@@ -217,9 +220,12 @@ def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row)
     left_out = [column.title for column in columns if column not in visible_columns]
     shown_rows = [*table_rows, total] if len(streams) > 1 else table_rows
     show_table("status", answer, _equation(answer, total), shown_rows, columns=visible_columns)
-    rest_count = len(streams) - len(table_rows)
-    if rest_count:
-        explain(f"and {several(rest_count, 'stream')} more, without waiting or refused reports")
+    if others:
+        are_settled = not any(stream[term] for stream in others for term in _UNSURE)
+        explain(
+            f"and {several(len(others), 'stream')} more"
+            f"{', without waiting or refused reports' if are_settled else ''}: hubbub status --all"
+        )
     if left_out:
         explain(f"0 in all of them: {', '.join(left_out)}")
     explain("single epochs: hubbub status --all")
