@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,8 +39,10 @@ class SimulatedDevice:
     device hold `busy`.
     """
 
-    def __init__(self, bundle: Bundle, transport: Transport) -> None:
-        self.client = Client(bundle, MemoryState(), transport, hold_seconds=None)
+    def __init__(
+        self, bundle: Bundle, transport: Transport, public: Mapping[str, str] | None = None
+    ) -> None:
+        self.client = Client(bundle, MemoryState(), transport, hold_seconds=None, public=public)
         self.waiting = 0
         self.busy = threading.Lock()
 

@@ -163,7 +163,12 @@ class _Devices:
         with self._lock:
             if device not in self._devices:
                 transport = self._transport() if self._load.dial else self._shared
-                self._devices[device] = SimulatedDevice(self._bundle, transport)
+                public = {
+                    field: _random.choice([*values])
+                    for metric in self._bundle.metrics.values()
+                    for field, values in metric.breakdown.items()
+                }
+                self._devices[device] = SimulatedDevice(self._bundle, transport, public)
             device_state = self._devices[device]
         with device_state.busy:
             outcomes: Counter[str] = Counter()
