@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import io
 import logging
+import re
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -98,6 +99,24 @@ def test_a_switch_is_understood(text: str) -> None:
 def test_a_wrong_setting_is_named_with_the_remedy(variable: str, text: str, remedy: str) -> None:
     with pytest.raises(BadParameter, match=remedy):
         Settings.read({f"HUBBUB_{variable}": text})
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "problem"),
+    [
+        ("shuffler", "a.example", "'a.example' is not an address; write HOST:PORT or https://"),
+        ("shuffler", "ftp://u:p@a:1", "'ftp://...@a:1': ftp:// is not supported; write HOST:PORT"),
+        ("shuffler", "http://a.example", "is not on this machine: insecure is only for loopback"),
+        ("relay", "a.example:443", "'a.example:443' is not an address; write https://HOST:PORT"),
+    ],
+)
+def test_an_address_of_the_environment_is_refused_by_its_variable(
+    name: str, address: str, problem: str
+) -> None:
+    with pytest.raises(BadParameter, match=f"^HUBBUB_{name.upper()} .*{re.escape(problem)}"):
+        Settings.read({f"HUBBUB_{name.upper()}": address})
+    with pytest.raises(BadParameter, match=f"^{name} .*{re.escape(problem)}"):
+        Settings.read({}, **{name: address})
 
 
 @pytest.mark.parametrize(

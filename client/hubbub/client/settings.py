@@ -88,6 +88,14 @@ class Settings:
                 f"transport {self.transport!a} is not one of {', '.join(TRANSPORTS)}"
                 f"{did_you_mean(self.transport, TRANSPORTS)}"
             )
+        if self.shuffler is not None:
+            from hubbub.errors.addresses import shuffler_parts  # noqa: PLC0415 of few apps
+
+            shuffler_parts(self.shuffler)
+        if self.relay is not None:
+            from hubbub.errors.addresses import relay_place  # noqa: PLC0415 of few apps
+
+            relay_place(self.relay)
         at_most(self.max_epsilon)
         if self.log is not None and self.log not in _LEVELS:
             raise BadParameter(f"log {self.log!r} is not one of {', '.join(_LEVELS)}")

@@ -33,6 +33,43 @@ def check_address(subject: str, address: str) -> None:
         )
 
 
+def shuffler_parts(address: str, *, insecure: bool = False) -> tuple[str, str]:
+    """Returns the scheme of a shuffler's address, "" for none, and the address without it.
+
+    Raises BadParameter for an invalid address; and for one of another machine, if its scheme or
+    `insecure` is unencrypted.
+    """
+    scheme, _, place = address.rpartition("://")
+    subject = f"shuffler {shown_url(address)}"
+    if scheme not in {"", "https", "http"}:
+        raise BadParameter(
+            f"{subject}: {scheme}:// is not supported; write HOST:PORT or https://HOST:PORT"
+        )
+    if not (_is_place(place) if scheme else has_port(place)):
+        raise BadParameter(
+            f"{subject} is not an address; write HOST:PORT or https://HOST:PORT, with {PORTS}"
+        )
+    if (insecure or scheme == "http") and not is_loopback(place.partition("/")[0]):
+        raise BadParameter(
+            f"{subject} is not on this machine: insecure is only for loopback; use TLS"
+        )
+    return scheme, place
+
+
+def relay_place(relay: str) -> str:
+    """Returns the address of a relay without its scheme. Raises BadParameter."""
+    scheme, _, place = relay.rpartition("://")
+    if scheme != "https" or not _is_place(place):
+        raise BadParameter(f"relay {shown_url(relay)} is not an address; write https://HOST:PORT")
+    return place
+
+
+def _is_place(place: str) -> bool:
+    """Returns whether `place` is HOST or HOST:PORT, with or without a path."""
+    parts = url_parts(f"//{place}")
+    return parts is not None and not ("@" in parts.netloc or parts.query or parts.fragment)
+
+
 def is_loopback(address: str) -> bool:
     """Whether HOST:PORT is on this machine and nowhere else."""
     return is_local(address.rsplit(":", 1)[0].strip("[]"))

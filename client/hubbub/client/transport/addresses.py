@@ -11,7 +11,7 @@ from hubbub.client.settings import TRANSPORTS
 from hubbub.client.transport.contract import Transport
 from hubbub.client.transport.lazy_transport import LazyTransport
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import PORTS, has_port, is_loopback, url_parts
+from hubbub.errors.addresses import relay_place, shuffler_parts
 from hubbub.errors.installing import install_with, is_installed
 
 
@@ -48,22 +48,10 @@ def transport_to(
     Raises:
         BadParameter: insecure to another machine; an invalid address; or an unsupported scheme.
     """
-    scheme, _, place = address.rpartition("://")
-    if scheme not in {"", "https", "http"}:
-        raise BadParameter(
-            f"{scheme}:// is not supported for a shuffler; write HOST:PORT or https://HOST:PORT"
-        )
-    if not (_is_place(place) if scheme else has_port(place)):
-        raise BadParameter(
-            f"the shuffler's address is invalid; write HOST:PORT or https://HOST:PORT, with {PORTS}"
-        )
+    scheme, place = shuffler_parts(address, insecure=insecure)
     if not scheme and transport not in {None, *TRANSPORTS}:
         raise BadParameter(f"transport {transport!a} is not one of {', '.join(TRANSPORTS)}")
     insecure = insecure or scheme == "http"
-    if insecure and not is_loopback(place.partition("/")[0]):
-        raise BadParameter(
-            f"{address} is not on this machine: insecure is only for loopback; use TLS"
-        )
     if transport is None:
         transport = "grpc" if is_installed("grpc") else "http"
     over_grpc = not scheme and transport == "grpc"
@@ -82,9 +70,7 @@ def relay_to(relay: str, *, gateway: bytes, shuffler: str, roots: str | None) ->
 
     Raises BadParameter: an invalid address, no key in the bundle, or pyhpke is not installed.
     """
-    scheme, _, place = relay.rpartition("://")
-    if scheme != "https" or not _is_place(place):
-        raise BadParameter(f"relay {relay!a} is not an address; write https://HOST:PORT")
+    place = relay_place(relay)
     if not gateway:
         raise BadParameter(
             "the bundle has no gateway key, which a relay needs; make one with: hubbub "
@@ -100,9 +86,3 @@ def _dial_relay(place: str, gateway: bytes, shuffler: str, roots: str | None) ->
     from hubbub.client.transport.relay_connection import RelayConnection  # noqa: PLC0415 as above
 
     return RelayConnection(place, gateway, shuffler, roots)
-
-
-def _is_place(place: str) -> bool:
-    """Returns whether `place` is HOST or HOST:PORT, with or without a path."""
-    parts = url_parts(f"//{place}")
-    return parts is not None and not ("@" in parts.netloc or parts.query or parts.fragment)
