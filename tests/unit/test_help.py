@@ -1,6 +1,7 @@
 """Help of the command line: every option of every command says what it is."""
 
 import argparse
+import itertools
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,6 +137,21 @@ def test_what_takes_long_is_announced_after_the_first_step_with_a_remedy(
 
 
 @pytest.mark.parametrize(
+    ("step", "announced"), [(0.004, ""), (0.1, "2 minutes"), (1.49, "25 minutes")]
+)
+def test_a_first_step_that_is_slower_than_the_others_announces_nothing(
+    step: float, announced: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    moments = itertools.chain([0.0], itertools.count(1.0, step))
+    monkeypatch.setattr("hubbub.cli.terminal.progress.time.monotonic", lambda: next(moments))
+    runs = progress.tracked(range(1000), 1000, "rehearsing", "fewer --runs take less")
+    for _ in itertools.islice(runs, 600):
+        pass
+    printed = capsys.readouterr().err.partition("; ")[0]
+    assert printed.removeprefix("rehearsing: all 1,000 take about ") == announced
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("query", "theme", "--confidence", "95%"), "'95%' is not a number; write 0.95"),
@@ -250,6 +266,12 @@ def test_an_option_that_is_nearly_one_is_told_which(typed: str, capsys: Capture)
     with pytest.raises(SystemExit):
         main(["query", "theme", typed])
     assert f'arguments: {typed}; did you mean "--confidence"?' in capsys.readouterr().err
+
+
+def test_options_that_only_have_their_dashes_in_common_are_not_alike(capsys: Capture) -> None:
+    message = "hubbub top: error: unrecognized arguments: --limit 5\n"
+    assert refusal_of(capsys, "top", "theme", "--limit", "5").startswith(message)
+    assert "--lst a; did you mean" in refusal_of(capsys, "top", "theme", "--lst", "a")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import IO, Any, Final, NoReturn
 
-from hubbub.errors.grammar import absent_date, did_you_mean, several
+from hubbub.errors.grammar import absent_date, did_you_mean, several, similar
 from hubbub.errors.printable import visible_lines
 from hubbub.programs.options import add_options, read_options
 
@@ -217,7 +217,10 @@ class Parser(argparse.ArgumentParser):
         for parser in self.actions.choices.values() if self.actions else ():
             if typed in parser._option_string_actions:  # noqa: SLF001 its only name
                 return f"; {typed} is an option of: {parser.prog}"
-        return did_you_mean(typed, self._option_string_actions)
+        # Without the dashes, which all options have in common.
+        options = {option.lstrip("-"): option for option in self._option_string_actions}
+        meant = similar(typed.lstrip("-"), options)
+        return f'; did you mean "{options[meant]}"?' if meant else ""
 
     def error(self, message: str) -> NoReturn:
         """Ends with the message, which names the actions where one is missing, and no usage.
