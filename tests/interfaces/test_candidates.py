@@ -138,7 +138,7 @@ async def test_lists_are_saved_by_name(home: House, backend: str) -> None:
         for name in ("Mine", "", "catalog", "given", "a/b", "a" * 99):
             with pytest.raises(BadParameter, match="a list's name must match"):
                 await lists.save(name, ["a"])
-            with pytest.raises(UnknownList, match=r"saved are: anyone\.s, mine"):
+            with pytest.raises(UnknownList, match=r"; there are: anyone\.s, mine"):
                 await lists.find(name)
         with pytest.raises(UnknownList, match='; did you mean "mine"'):
             await lists.find("mime")
@@ -148,7 +148,7 @@ async def test_lists_are_saved_by_name(home: House, backend: str) -> None:
         await spoil()
         for name in ("mine", "anyone.s"):
             await lists.remove(name)
-        with pytest.raises(UnknownList, match="saved are: none"):
+        with pytest.raises(UnknownList, match="; none is saved; save one with"):
             await lists.remove("mine")
 
     if backend == "memory":
@@ -226,14 +226,14 @@ def test_a_saved_list_is_asked_for_by_name_from_every_face(
     assert web.get(f"{url}/short").json()["title"] == "UnknownList"
     for words, wrong in (
         (["query", "homepage"], "its catalog has no candidates: pass the .*saved list .pages."),
-        (["query", "homepage", "--list", "pagez"], 'called "pagez"; saved are: pages'),
+        (["query", "homepage", "--list", "pagez"], 'called "pagez"; there are: pages'),
         (["query", "theme", "--list", "pages"], "not over strings"),
         (["candidates", "add", "catalog", str(file)], "must match"),
         (["candidates", "add", "x", "nowhere.txt"], "FILE nowhere.txt: cannot be read"),
     ):
         assert re.search(wrong, command(*words, code=2))
     assert "removed" in command("candidates", "remove", "pages")
-    assert "saved are: none" in command("candidates", "remove", "pages", code=2)
+    assert "none is saved; save one with" in command("candidates", "remove", "pages", code=2)
 
 
 def test_of_strings_that_nobody_has_nothing_stands_out(

@@ -87,7 +87,7 @@ def test_what_is_no_mark_is_refused(home: House) -> None:
     for wrong, message in (
         (Mark("Big News", "2026-11-22"), "name must match"),
         (Mark("x", "2026-02-30"), "2026-02-30 does not exist in the calendar; write"),
-        (Mark("x", "20261122"), "date of a mark is invalid"),
+        (Mark("x", "20261122"), "'20261122' is not a date; write it as 2026-11-22"),
         (Mark("x", "2026-11-22", "\x1b[2J"), "control or invalid characters"),
         (Mark("x", "2026-11-22", "y" * 401), "401 characters"),
     ):

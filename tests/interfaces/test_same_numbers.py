@@ -154,6 +154,11 @@ def test_a_comparison_is_the_same_from_every_face_and_finds_what_moved(
     assert sorted(notebook, key=lambda row: row["value"]) == sorted(
         by_http["values"], key=lambda row: row["value"]
     )
+    swapped = _ask(home, "theme", "compare", {**parameters, "epochs": last, "to_epochs": first}, [])
+    [note] = swapped["notes"]
+    assert {**swapped, "notes": []} == by_http
+    dates = by_http["before_dates"]
+    assert note == f"the range that was named second, {dates}, is earlier, so it comes first"
     changes = {change["value"]: change for change in by_http["values"]}
     # 3,900 of 20,000 moved from light to dark: off by more than 6 standard errors with 2e-9.
     for name, moved in (("light", -0.195), ("dark", 0.195), ("contrast", 0)):

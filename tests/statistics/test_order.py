@@ -123,7 +123,7 @@ def test_a_top_list_needs_a_number_and_values() -> None:
         top(_answer([(1, 1)]), 0)
     mean = build("mean.one_bit", epsilon=1.0, low=0, high=1)
     result = answer(mean, draw(mean, [0.5], [1000], np.random.default_rng(1)), None)
-    with pytest.raises(BadParameter, match="a mean has no most frequent values"):
+    with pytest.raises(BadParameter, match="a mean or a rate has no most frequent values"):
         top(result, 3)
 
 

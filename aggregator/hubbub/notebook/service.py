@@ -83,7 +83,7 @@ def named_path(folder: str, name: str) -> str:
     if "/" in name:
         raise BadParameter(f"the name {name[:60]!a} has a /, which no name has: leave it out")
     if not name:
-        raise BadParameter(f"the name is empty; write one of {folder.rpartition('/')[2]}")
+        raise BadParameter("the name is empty; write a name")
     return f"{folder}/{urllib.parse.quote(name, safe='')}"
 
 

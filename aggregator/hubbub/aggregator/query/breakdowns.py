@@ -106,7 +106,7 @@ def field_of(metric: Metric, by: str) -> str:
     if not metric.breakdown:
         remedy = ": request estimates, or add one with breakdown = { FIELD = [...] }"
         if metric.value_kind.COUNTS:
-            remedy = f", and of public fields a {metric.kind} can have none: leave by out"
+            remedy = f', and kind = "{metric.kind}" can have none: leave "by" out'
         raise BadParameter(f'metric "{metric.name}" has no breakdown{remedy}')
     own = metric.experiment.name if metric.experiment else ""
     fields = ", ".join(name for name in metric.breakdown if name != own)

@@ -234,9 +234,8 @@ def _unique_strings(name: str, strings: Sequence[str], names: Sequence[str]) -> 
 
 
 def _unknown_list_error(name: str, saved: Sequence[SavedList]) -> UnknownList:
-    none = "none: hubbub candidates add NAME FILE saves one"
     names = [saved_list.name for saved_list in saved]
-    return UnknownList(
-        f'no list of candidates is called "{name[:60]}"; saved are: {", ".join(names) or none}'
-        f"{did_you_mean(name, names)}"
-    )
+    others = f"there are: {', '.join(names)}{did_you_mean(name, names)}"
+    if not names:
+        others = "none is saved; save one with: hubbub candidates add NAME FILE"
+    return UnknownList(f'no list of candidates is called "{name[:60]}"; {others}')

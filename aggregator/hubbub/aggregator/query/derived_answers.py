@@ -103,8 +103,11 @@ async def compare(
             f"both ranges hold {holdings[0].date(min(shared))}: their errors would not be "
             "independent; compare ranges without common epochs"
         )
+    swapped_notes = []
     if earlier_epochs and later_epochs and earlier_epochs[0] > later_epochs[-1]:
         holdings.reverse()
+        dates = holdings[0].dates
+        swapped_notes = [f"the range that was named second, {dates}, is earlier, so it comes first"]
     works = [await engine.work(holding, query) for holding in holdings]
     old, new = [work.answer for work in works]
     value_changes = changes(*only_of_all(old, new))
@@ -123,7 +126,10 @@ async def compare(
         values=values,
         chosen=why,
         percentiles=shifts,
-        notes=notes_of_outside(bounds, "A difference", old.reports + new.reports),
+        notes=[
+            *swapped_notes,
+            *notes_of_outside(bounds, "A difference", old.reports + new.reports),
+        ],
     )
 
 

@@ -186,8 +186,8 @@ def ranks_for(metric: Metric, query: EstimateQuery, ranks: Ranks | None) -> Rank
     if ranks is None and query.asks_ranks:
         raise BadParameter(
             f'metric "{metric.name}" has no ranges from which percentiles are computed; '
-            'give a number edges, or mechanism = "wave" or "haar", or leave percentile and below '
-            "out"
+            f'leave "{"percentile" if query.percentiles else "below"}" out, or give a number '
+            'edges, or mechanism = "wave" or "haar"'
         )
     return ranks
 

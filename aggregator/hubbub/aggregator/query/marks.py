@@ -45,7 +45,7 @@ def check_mark(mark: Mark, bundle: Bundle) -> None:
     except ValueError:
         is_date = False
     if not is_date:
-        problem = absent_date(mark.date) or "the date of a mark is invalid"
+        problem = absent_date(mark.date) or f"{mark.date[:40]!a} is not a date"
         raise BadParameter(f"{problem}; write it as 2026-11-22")
     check_words("a mark's text", mark.text, _LONGEST)
     if mark.metric:

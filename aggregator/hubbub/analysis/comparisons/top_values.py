@@ -44,7 +44,9 @@ def top(answer: Answer, number: int) -> Top:
     if not number >= 1:
         raise BadParameter(f"a top list of {number} values: request at least 1")
     if answer.kind in OF_NUMBERS:
-        raise BadParameter("a mean has no most frequent values; request estimates, or a trend")
+        raise BadParameter(
+            "a mean or a rate has no most frequent values; request estimates or a trend"
+        )
     ordered = sorted(answer.values, key=lambda value: value.rank or 0)
     estimates = np.array([value.estimate for value in ordered], dtype=np.float64)
     stderrs = np.array([value.stderr for value in ordered], dtype=np.float64)
