@@ -1,5 +1,6 @@
 """How the services are told things, and what they take for themselves."""
 
+import os
 import re
 import subprocess
 import sys
@@ -28,6 +29,16 @@ def test_a_service_may_have_as_many_connections_as_its_machine_allows() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     now, most = done.stdout.split()
     assert now == most
+
+
+@pytest.mark.slow
+def test_an_aggregator_starts_no_thread_of_openblas_for_each_core() -> None:
+    code = "import hubbub.aggregator.__main__, os; print(len(os.listdir('/proc/self/task')))"
+    environment = {name: text for name, text in os.environ.items() if "OPENBLAS" not in name}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "1\n"
 
 
 def test_calls_of_an_address_are_limited_unless_addresses_tell_nobody_apart(
