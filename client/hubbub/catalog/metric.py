@@ -119,7 +119,7 @@ class Metric:
         kinds.one_of(lambda: (AUTO, *REGISTRY)),
         "How a device randomizes its value; `auto` compares exact errors and chooses the "
         "shortest report within 5% of the least error.",
-        '"unary.oue"',
+        '"auto"',
         in_definition=True,
     )
     epsilon: float = setting(
