@@ -114,13 +114,14 @@ def test_kinds_are_written_as_the_check_takes_them(
     [
         (f"theme {DESCRIBED} --values a,b", "already has a metric"),
         (f"Theme {DESCRIBED} --values a,b", "choose another"),
-        (f"other {DESCRIBED} --values a,a", "holds a value twice"),
+        (f"other {DESCRIBED} --values a,a", "lists a value twice"),
         (f"other {DESCRIBED} --values light", "hubbub: --values has only one value; write two"),
         (f"other {DESCRIBED} --boolean --most 5", "--most goes with --rate"),
         (f"other {DESCRIBED} --rate a b --most 0", "hubbub: --rate: most must be"),
         (f"other {DESCRIBED} --steps visit", "hubbub: --steps has only one value; write two"),
-        (f"other {DESCRIBED} --steps a,,b", "--steps: must be a list of 2 to 20 texts"),
-        (f"other {DESCRIBED} --retention 0", "--retention: must be a whole number in [1, 52]"),
+        (f"other {DESCRIBED} --steps a,,b", "--steps has an empty value; write two or more"),
+        (f"other {DESCRIBED} --values ''", "hubbub: --values has an empty value; write two"),
+        (f"other {DESCRIBED} --retention 0", "whole number in [1, 52]; write --retention 8\n"),
         (
             f"other {DESCRIBED} --boolean --unit ms --other --refuse",
             "--unit, --refuse, --other: only with --edges, --range and --values; leave out",

@@ -186,7 +186,10 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: Capture) -> None:
         ("--values 4 --epsilon 1 --reports 0", "reports 0 is outside"),
         ("--values 4 --error 0.1 --reports 0", "reports 0 is outside"),
         ("--values 4 --detect 0.1 --reports -5", "reports -5 is outside"),
-        ("--values 4 --epsilon 1 --reports 9 --simulate 5", "a catalog goes with --metric NAME"),
+        (
+            "--values 4 --epsilon 1 --reports 9 --simulate 5",
+            "5: to plan a metric of this catalog, add --metric NAME",
+        ),
         ("--values 4 --epsilon 1 --reports 9 --simulate --seed -1", "--seed -1 is below 0"),
         ("--ranges 4 0 9 --epsilon 1 --effect .1", "needs a --percentile"),
         ("--ranges 4 0 9 --epsilon 1 --percentile 50 --effect .7", "0.7 is outside (0, 0.5)"),
@@ -383,7 +386,7 @@ def test_a_plan_says_what_its_shares_are_of_and_what_to_write(
     errors = [float(error) for row in listed for error in row]
     assert errors == pytest.approx([6 * 2.83] * 12, rel=0.02), "six metrics share the promise"
     error = refusal_of(capsys, "plan", catalog)
-    assert "a catalog goes with --metric NAME, plan attack and plan capacity" in error
+    assert "to plan a metric of this catalog, add --metric NAME" in error
 
 
 def test_two_forms_at_once_and_strings_of_none_are_refused(catalog: str, capsys: Capture) -> None:

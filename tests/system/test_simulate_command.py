@@ -458,7 +458,7 @@ def test_beginnings_that_are_listed_leave_the_bits_to_what_follows(
     [
         ('beginnings = "https://"', "must be a list of 1 to 255 texts, none empty and none twice"),
         ("beginnings = []", "must be a list of 1 to 255 texts, none empty and none twice"),
-        ('beginnings = ["a", "a"]', "holds a value twice; remove one"),
+        ('beginnings = ["a", "a"]', "lists a value twice; remove one"),
         ('mechanism = "cms"\nbeginnings = ["a"]', "cms is not a prefix tree; leave beginnings out"),
     ],
 )

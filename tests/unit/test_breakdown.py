@@ -127,7 +127,7 @@ def test_a_card_says_who_sees_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("os", "message"),
     [
-        ('["linux", "linux"]', "holds a value twice"),
+        ('["linux", "linux"]', "lists a value twice"),
         ('["a b"]', "write a short name"),
         ("[]", "must be a list of values"),
         ("{ linux = [] }", "give it one"),

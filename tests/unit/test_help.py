@@ -268,6 +268,11 @@ def test_an_option_that_is_nearly_one_is_told_which(typed: str, capsys: Capture)
     assert f'arguments: {typed}; did you mean "--confidence"?' in capsys.readouterr().err
 
 
+def test_the_choices_of_a_missing_argument_are_its_own(capsys: Capture) -> None:
+    assert "required: model\n" in refusal_of(capsys, "model"), "publish is an action, not a model"
+    assert "required: shell (choose from bash, " in refusal_of(capsys, "completion")
+
+
 def test_options_that_only_have_their_dashes_in_common_are_not_alike(capsys: Capture) -> None:
     message = "hubbub top: error: unrecognized arguments: --limit 5\n"
     assert refusal_of(capsys, "top", "theme", "--limit", "5").startswith(message)

@@ -643,7 +643,7 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
             '["a", 3]',
             "none empty and none twice$",
         ),
-        ('["none", "month", "year"]', '["a", "b", "a"]', '"classes": holds a value twice'),
+        ('["none", "month", "year"]', '["a", "b", "a"]', '"classes": lists a value twice'),
         ('["none", "month", "year"]', '["a", "b", " "]', "an empty class"),
         ('["none", "month", "year"]', '["a", "b", "c"]\nrange = [0, 9]', "softmax has none"),
         ('["none", "month", "year"]', '["a", "b", "c"]\npositive = "a"', "softmax has classes"),

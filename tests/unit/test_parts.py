@@ -63,7 +63,7 @@ def test_limits_of_auto_are_kept_to_where_there_is_one_mechanism(tmp_path: Path)
         ('values = ["a", "b"]', "pairs is of parts; write parts ="),
         ('parts = { theme = ["light", "dark"] }', "must be a table of 2 to 8 parts"),
         ('parts = { a = ["x", "y"], b = ["x"] }', "b: has one value; list two or more"),
-        ('parts = { a = ["x", "y"], b = ["x", "x"] }', "b: holds a value twice"),
+        ('parts = { a = ["x", "y"], b = ["x", "x"] }', "b: lists a value twice"),
         ('parts = { "a=b" = ["x", "y"], c = ["x", "y"] }', 'holds "="; rename it'),
         (f'{PARTS}\nrelease = {{ mechanism = "laplace", epsilon = 1.0 }}', "leave release out"),
         ("parts = { a = { edges = [3, 1, 2] }, b = [true, false] }", "a: edges must be a list"),

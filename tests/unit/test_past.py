@@ -327,7 +327,7 @@ def test_what_an_app_reports_is_captured(signed: Signed, monkeypatch: pytest.Mon
     [
         ('kind = "funnel"', "day", '"steps": is missing; write steps'),
         ('kind = "funnel"\nsteps = ["visit"]', "day", "must be a list of 2 to 20 texts"),
-        ('kind = "funnel"\nsteps = ["a", "b", "a"]', "day", "holds a value twice"),
+        ('kind = "funnel"\nsteps = ["a", "b", "a"]', "day", "lists a value twice"),
         ('values = ["a", "b"]\nsteps = ["a", "b"]', "day", 'add kind = "funnel"'),
         (f'{FUNNEL}\ndefault = "visit"', "day", "leave it out"),
         (f'{FUNNEL}\nvalues = ["visit", "cart"]', "day", "leave it out"),

@@ -276,7 +276,7 @@ def test_the_coordinate_that_is_no_number_is_named(tmp_path: Path) -> None:
         ("coordinates = 1\n", 'field "coordinates": must be'),
         ("coordinates = true\n", 'field "coordinates": must be'),
         ('coordinates = ["a"]\n', 'field "coordinates": must be'),
-        ('coordinates = ["a", "a"]\n', 'field "coordinates": holds a value twice'),
+        ('coordinates = ["a", "a"]\n', 'field "coordinates": lists a value twice'),
         ("coordinates = [true, false]\n", 'field "coordinates": must be'),
         (VECTOR.replace("2.0", "0"), 'field "max_length": must be'),
         (VECTOR.replace("2.0", "5e-324"), 'field "max_length": must be'),

@@ -76,7 +76,7 @@ def _problem_with(values: Any) -> str:
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
             return f"a value does not match {_NAME.pattern}; write a short name of it"
     if len(set(values)) != len(values):
-        return "holds a value twice; remove one"
+        return "lists a value twice; remove one"
     patterns = values.values() if isinstance(values, Mapping) else ()
     for pattern in [item for group in patterns for item in _value_list(group)] or ["*"]:
         if not (is_text(pattern) and len(pattern) <= _LONGEST):

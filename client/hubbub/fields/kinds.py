@@ -336,7 +336,7 @@ def _problem_with_values(value: Any) -> str:
     if any(len(v.encode()) > MAX_VALUE_BYTES for v in value):
         return f"contains a value longer than {MAX_VALUE_BYTES} bytes; shorten it"
     if len(set(value)) != len(value):
-        return "holds a value twice; remove one"
+        return "lists a value twice; remove one"
     return ""
 
 

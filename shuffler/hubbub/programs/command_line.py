@@ -232,8 +232,9 @@ class Parser(argparse.ArgumentParser):
             unknown = self._unknown
             message = f"unrecognized arguments: {' '.join(unknown)}{self._suggestion(unknown)}"
         for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction) and "required" in message:  # noqa: SLF001 its only name
-                message += f" (choose from {', '.join(action.choices)})"
+            name = str(action.metavar or action.dest)
+            if action.choices and message.endswith(f"are required: {name}"):
+                message += f" (choose from {', '.join(map(str, action.choices))})"
         self.exit(2, f"{self.prog}: error: {message}\nsee {self.prog} --help\n")
 
     def _print_message(self, message: str, file: IO[str] | None = None) -> None:  # type: ignore[override]

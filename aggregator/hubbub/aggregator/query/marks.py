@@ -39,7 +39,7 @@ class Mark:
 def check_mark(mark: Mark, bundle: Bundle) -> None:
     """Raises BadParameter for an invalid name, day or text; UnknownMetric."""
     if not NAME.fullmatch(mark.name):
-        raise BadParameter(f"a mark's name must match {NAME.pattern}")
+        raise BadParameter(f"a mark's name must match {NAME.pattern}, such as release-2")
     try:
         is_date = date.fromisoformat(mark.date).isoformat() == mark.date
     except ValueError:

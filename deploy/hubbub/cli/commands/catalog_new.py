@@ -85,9 +85,8 @@ class NewOptions:
     )
     owner: str = option("who is responsible for the metric", default="")
     expires: date | None = option("last day on which devices report (a year from now)")
-    values: str = option(
+    values: str | None = option(
         "values that can be reported, separated by commas; true,false for a boolean",
-        default="",
         exclusive=_VALUES,
     )
     edges: str | None = option(
@@ -117,8 +116,8 @@ class NewOptions:
         parse=read_percentile,
         needs="range",
     )
-    steps: str = option(
-        "for a funnel: its steps in order, separated by commas", default="", exclusive=_VALUES
+    steps: str | None = option(
+        "for a funnel: its steps in order, separated by commas", exclusive=_VALUES
     )
     rate: tuple[str, str] | None = option(
         "for a rate: the event to count, and the event per which it is counted",
@@ -312,7 +311,7 @@ def _missing_options(options: NewOptions) -> str:
         lines.append("  --description is needed: what the metric asks, in one line")
     if not options.owner.strip():
         lines.append("  --owner is needed: the address of the person responsible for the metric")
-    has_values = options.boolean or options.values.strip() or _of_past(options)
+    has_values = options.boolean or options.values or _of_past(options)
     if not (has_values or options.range or options.edges):
         lines.append(
             "  one of --boolean, --values A,B, --edges LOW:HIGH:PARTS or --range LOW HIGH is "
@@ -343,8 +342,9 @@ def _toml_text(text: str) -> str:
 
 def _values(text: str, name: str = "--values") -> str:
     values = [value.strip() for value in text.split(",")]
-    if len(values) < 2:  # noqa: PLR2004 one value says nothing
-        raise BadParameter(f"{name} has only one value; write two or more, separated by commas")
+    if len(values) < 2 or not all(values):  # noqa: PLR2004 one value says nothing
+        number = "an empty" if "" in values else "only one"
+        raise BadParameter(f"{name} has {number} value; write two or more, separated by commas")
     if sorted(values) == ["false", "true"]:
         return "[false, true]"
     return f"[{', '.join(map(_toml_text, values))}]"
@@ -352,7 +352,7 @@ def _values(text: str, name: str = "--values") -> str:
 
 def _of_past(options: NewOptions) -> dict[str, str]:
     """The fields of a kind that devices compute from their past; none for other kinds."""
-    if options.steps:
+    if options.steps is not None:
         return {"kind": _toml_text("funnel"), "steps": _values(options.steps, "--steps")}
     if options.rate:
         numerator, denominator = map(_toml_text, options.rate)
@@ -382,7 +382,9 @@ def _value_fields(options: NewOptions) -> dict[str, str]:
         number = {"edges": options.edges}
     else:
         question = "Which values can be reported (separated by commas)?"
-        values = _given_or_prompted(options.values, question)
+        values = options.values
+        if values is None:
+            values = _given_or_prompted("", question)
         return {"values": _values(values)} | ({"other": "true"} if options.other else {})
     unit = options.unit
     if unit is None and _is_terminal():
@@ -416,9 +418,12 @@ def _checked_metric(path: Path, text: str, name: str, option_names: Mapping[str,
         return read_aloud(path, text).metrics[name]
     except CatalogInvalid as error:
         place = rf'{re.escape(str(path))}:\d+: metric "{re.escape(name)}", field "(\w+)"'
-        message = re.sub(
-            place, lambda it: option_names.get(it[1], f"--{it[1].replace('_', '-')}"), str(error)
-        )
+
+        def option_of(match: re.Match[str]) -> str:
+            return option_names.get(match[1], f"--{match[1].replace('_', '-')}")
+
+        message = re.sub(place, option_of, str(error))
+        message = re.sub(r"(?<=; write )(\w+) =(?= )", option_of, message)
         raise CatalogInvalid(f"{message}\nnothing was written; fix that first") from None
 
 

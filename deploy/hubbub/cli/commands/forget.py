@@ -96,7 +96,7 @@ async def _lengths_of(
                 f'metric "{name}" is retired, and Redis does not have the length of its '
                 "epochs; give a bundle that contains it, with --bundle"
             ) from error
-        raise UnknownMetric(f"{error}; and no retired metric has this name") from error
+        raise UnknownMetric(f"{error} (no retired metric has this name)") from error
 
 
 def _why_none(lengths: Mapping[Window, str], before: float) -> str:

@@ -123,7 +123,8 @@ def draft_of(subject: SubjectOptions) -> tuple[MetricDraft, Metric | None]:
         return _draft_by(metric.randomizer, size=size, permanent_epsilon=permanent), metric
     if subject.catalog != CATALOG and not subject.metric:
         raise BadParameter(
-            f"{subject.catalog}: a catalog goes with --metric NAME, plan attack and plan capacity"
+            f"{subject.catalog}: to plan a metric of this catalog, add --metric NAME; only plan "
+            "attack and plan capacity take a catalog alone"
         )
     if len(kinds) > 1:
         raise BadParameter(
