@@ -118,6 +118,25 @@ def test_a_share_by_haar_has_the_interval_of_least_squares() -> None:
         assert row.high == pytest.approx(max(row.share, estimate + reach), abs=1e-4)
 
 
+@pytest.mark.thorough
+def test_shares_of_many_parts_by_haar_lean_to_no_side() -> None:
+    """The mean error of p95 over 50 drawings is within 5 of its standard errors: 6e-7.
+
+    A fit that is not below zero leaked to the empty parts at the other end: by 6 of them.
+    """
+    parts, chance = 256, np.random.default_rng(4)
+    mechanism = build("haar", epsilon=2.0, low=0.0, high=float(parts), buckets=parts)
+    counts = np.rint(100_000 * SHAPES["smooth"](parts) / SHAPES["smooth"](parts).sum())
+    below = np.cumsum(counts) / counts.sum()
+    part = int(np.searchsorted(below, 0.95))
+    errors = []
+    for _ in range(50):
+        ranks = drawn(mechanism, counts, chance)
+        assert isinstance(ranks, IndexRanks)
+        errors.append((ranks.shares[part + 1] - below[part]) / ranks._squares[1][part + 1])
+    assert abs(np.mean(errors)) < 5 / 50**0.5
+
+
 @pytest.mark.parametrize("epsilon", BOUNDS)
 def test_least_squares_reach_the_cramer_rao_bound_of_wave(epsilon: float) -> None:
     """Where its intervals are wider than HaarHRR's, the reason is the law, not the estimator."""

@@ -1,11 +1,12 @@
 """Ranks by `wave` and `haar`, whose indexes are likely for many parts: by least squares or a fit.
 
-The totals are whitened by their known covariance. Least squares are used as sums are for shares by
-`haar`, and for both by `wave` if they are clearly more precise than the best hierarchical law
-(HaarHRR). Otherwise the fit must not be negative: the deviance of the best fit with the
-hypothetical share below the edge, minus that of the best fit overall, is nearly chi-square with one
-degree of freedom. A fit leaks over the edge from the side with more numbers to the other, so that
-the signed root of the deviance is one-sided: it is corrected by what the neighbours differ.
+The totals are whitened by their known covariance. Least squares are used as sums are for `haar`,
+and for `wave` if they are clearly more precise than the best hierarchical law (HaarHRR). Otherwise
+the fit must not be negative: the deviance of the best fit with the hypothetical share below the
+edge, minus that of the best fit overall, is nearly chi-square with one degree of freedom. A fit
+leaks over the edge from the side with more numbers to the other, so that the signed root of the
+deviance is one-sided: it is corrected by what the neighbours differ. By `haar` it would also leak
+to empty parts far away, which no neighbour shows: its least squares are pooled where they decrease.
 
 Source: Rust and Burrus 1972; Patil, Kuusela and Hobbs (SIAM/ASA JUQ 2022), intervals from
 constrained fits; Batlle, Stark and others 2023, where they fail. HaarHRR: Cormode, Kulkarni and
@@ -100,9 +101,31 @@ class IndexRanks:
         return _stack_rows([_whiten(*tier, pilot, repeats) for tier in tiers])
 
     @cached_property
+    def _linear(self) -> tuple[Floats, Floats]:
+        """Share below each edge by least squares, and its weights of independent errors."""
+        return _linear_fit(*self._system)
+
+    @cached_property
     def _squares(self) -> tuple[Floats, Floats]:
         """Share below each edge by least squares, and its standard error."""
-        return _linear_fit(*self._system)
+        estimates, weights = self._linear
+        return estimates, _lengths(weights)
+
+    @cached_property
+    def _pooled_squares(self) -> tuple[Floats, Floats]:
+        """As `_squares`, with the mean of neighbouring edges where the estimates decrease.
+
+        Errors decide which edges are neighbours: half of what the mean saves of an edge's variance
+        is not claimed. Otherwise 95% intervals beside a peak held in 93%, with it in 95%.
+        """
+        from scipy.optimize import isotonic_regression  # noqa: PLC0415 as nnls
+
+        estimates, weights = self._linear
+        regression = isotonic_regression(estimates)
+        starts, sizes = regression.blocks[:-1], np.diff(regression.blocks)
+        means = np.add.reduceat(weights, starts, axis=0) / sizes[:, None]
+        pooled, own = np.repeat(_lengths(means), sizes), _lengths(weights)
+        return regression.x, np.hypot(pooled, np.maximum(own, pooled)) / sqrt(2)
 
     @cached_property
     def _haar_error(self) -> float:
@@ -119,8 +142,8 @@ class IndexRanks:
     @cached_property
     def _even_error(self) -> float:
         """Standard error of a share below an edge by least squares, of even numbers."""
-        _, stderrs = _linear_fit(*self._even())
-        return sqrt(float((stderrs[1:-1] ** 2).mean()))
+        _, weights = _linear_fit(*self._even())
+        return sqrt(float((_lengths(weights[1:-1]) ** 2).mean()))
 
     @property
     def _is_resolved(self) -> bool:
@@ -129,7 +152,7 @@ class IndexRanks:
         return self.tiers[0][0].NAME == SquareWave.NAME and precise
 
     @property
-    def _has_linear_shares(self) -> bool:
+    def _is_linear(self) -> bool:
         """Of `haar`, least squares are as wide as HaarHRR by definition."""
         return self._is_resolved or self.tiers[0][0].NAME == HaarResponse.NAME
 
@@ -150,19 +173,15 @@ class IndexRanks:
     @cached_property
     def shares(self) -> Floats:
         """Shares by least squares where they are precise, otherwise by the best fit."""
-        if self._is_resolved:
+        if self._is_linear:
             return rising(self._squares[0])
         return rising(np.append(0.0, np.cumsum(self._best_fit[0])))
 
-    def _scores(self, share: float) -> Floats:
-        """Scores at the inner edges by least squares, which may decrease from edge to edge."""
-        estimates, stderrs = self._squares
-        return by_errors(estimates[1:-1] - share, stderrs[1:-1] ** 2)
-
     def score(self, edge: int, share: float) -> float:
         """Score from the standard error of least squares, or from the deviance."""
-        if self._has_linear_shares:
-            return float(self._scores(share)[edge - 1])
+        if self._is_linear:
+            estimates, stderrs = self._squares
+            return float(by_errors(estimates[edge] - share, stderrs[edge] ** 2))
         return self._deviation(share, edge)
 
     def _deviation(self, share: float, edge: int) -> float:
@@ -182,8 +201,10 @@ class IndexRanks:
 
     def _edges_between(self, share: float, confidence: float) -> tuple[int, int]:
         """Edges by least squares, or by the deviance, for which they are adjacent."""
-        if self._is_resolved:
-            return around(self._scores(share), reach_of(confidence))
+        if self._is_linear:
+            estimates, stderrs = self._squares if self._is_resolved else self._pooled_squares
+            scores = by_errors(estimates[1:-1] - share, stderrs[1:-1] ** 2)
+            return around(scores, reach_of(confidence))
         parts, reach = len(self.edges) - 1, self._fit_reach(confidence)
         part = min(max(int(np.searchsorted(self.shares, share)), 1), parts)
         score = partial(self._deviation, share)
@@ -193,7 +214,7 @@ class IndexRanks:
 
     def share_reach(self, confidence: float) -> float:
         """Number of standard errors, fewer by a fit."""
-        return reach_of(confidence) if self._has_linear_shares else self._fit_reach(confidence)
+        return reach_of(confidence) if self._is_linear else self._fit_reach(confidence)
 
     def _fit_reach(self, confidence: float) -> float:
         return reach_of(confidence) * float(max(self._even_error / _COARSE, 1.0) ** -_GAIN)
@@ -229,14 +250,19 @@ def _fit_shares(rows: Floats, right: Floats, sums: Floats, totals: Floats) -> tu
 
 
 def _linear_fit(rows: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """Share below each edge, and its standard error."""
+    """Share below each edge, and its weights of independent errors of variance 1."""
     parts = rows.shape[1]
     # Shares add up to 1: a row that weighs far more than all others.
     heavy = _HEAVY * float(np.abs(rows).max())
     basis, triangle = np.linalg.qr(np.vstack([rows, np.full((1, parts), heavy)]))
-    below = np.linalg.solve(triangle.T, np.tri(parts + 1, parts, -1).T).T
-    estimates: Floats = below @ (basis.T @ np.append(right, heavy))
-    return estimates, np.sqrt((below**2).sum(axis=1))
+    weights = np.linalg.solve(triangle.T, np.tri(parts + 1, parts, -1).T).T
+    return weights @ (basis.T @ np.append(right, heavy)), weights
+
+
+def _lengths(weights: Floats) -> Floats:
+    """Standard errors, from rows of weights of independent errors of variance 1."""
+    stderrs: Floats = np.sqrt((weights**2).sum(axis=1))
+    return stderrs
 
 
 def _stack_rows(tiers: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
