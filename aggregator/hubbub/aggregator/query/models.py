@@ -18,7 +18,6 @@ from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.errors.development_messages import NOTICES
-from hubbub.query_results.confidence import check_confidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +124,7 @@ class LearnedModel:
 
 
 async def learned_model(query: QueryEngine, name: str, confidence: float) -> LearnedModel:
-    """One model. Raises UnknownMetric, or BadParameter for a confidence out of range."""
+    """One model. Raises UnknownMetric."""
     metrics = query.collected.bundle.metrics
     metric = metrics.get(name)
     if metric is None or metric.model is None:
@@ -133,7 +132,6 @@ async def learned_model(query: QueryEngine, name: str, confidence: float) -> Lea
         listing = ", ".join(names) or "none: [models.NAME] of the catalog makes one"
         hint = f'; "{name}" is a metric: use hubbub query' if metric else ""
         raise UnknownMetric(f'model "{name[:60]}" is not in the bundle; it has {listing}{hint}')
-    check_confidence(confidence)
     learning, done = metric.model, await query.rounds.finished(name)
     now = query.collected.clocks.now()
     first_epoch = done[0].epoch if done else learning.first_epoch(metric.epoch, now)

@@ -15,7 +15,6 @@ from hubbub.cli.terminal.answer_tables import show_calibration, show_coefficient
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter
-from hubbub.query_results.confidence import check_confidence
 from hubbub.simulation.model_file import People, Planned, read_people
 from hubbub.simulation.model_rehearsal import Trained, codes_of, rehearse_model, without_privacy
 
@@ -37,7 +36,6 @@ def simulate_model(options: SimulateOptions, planned: Planned) -> None:
         raise BadParameter(
             "--epochs, --candidates and --percentile are for metrics; a model has rounds"
         )
-    check_confidence(options.confidence)
     model, people = read_people(options.values, planned)
     test = read_people(options.test, planned, "--test")[1] if options.test else people
     count = options.reports or len(people.labels)
