@@ -47,7 +47,6 @@ from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import (
-    Batch,
     StatusRequest,
     StatusResponse,
     SubmitRequest,
@@ -371,38 +370,6 @@ async def test_a_fault_of_our_own_is_named_in_the_log_without_what_was_sent(
         assert "secret" not in (caught.value.details() or "")
     assert "RuntimeError at " in caplog.text
     assert "secret" not in caplog.text
-
-
-def test_a_certificate_opens_the_doors_of_its_own_role_alone(own_run: LocalRun) -> None:  # noqa: F811
-    """Batches come from the shuffler, questions from analysts."""
-    tls = own_run.home / "tls"
-    ingest = f"127.0.0.1:{own_run.ports.ingest}"
-    asks: list[tuple[str, str, str, Callable[[grpc.Channel], object]]] = [
-        (
-            "analyst",
-            "aggregator",
-            ingest,
-            lambda c: stub("Ingest", c).Apply(Batch(), timeout=HANG_SECONDS),
-        ),
-        (
-            "redis",
-            "aggregator",
-            ingest,
-            lambda c: stub("Ingest", c).Apply(Batch(), timeout=HANG_SECONDS),
-        ),
-        (
-            "redis",
-            "shuffler",
-            own_run.shuffler_status,
-            lambda c: stub("Operator", c).Status(StatusRequest(), timeout=HANG_SECONDS),
-        ),
-    ]
-    for role, dialled, address, ask in asks:
-        credentials = TlsFolder(tls, role).channel_credentials(dialled)
-        with grpc.secure_channel(address, credentials) as channel:
-            with pytest.raises(grpc.RpcError) as caught:
-                ask(channel)
-            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED, role
 
 
 def test_the_terms_of_the_law_are_metrics_of_both_services(

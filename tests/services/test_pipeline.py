@@ -34,7 +34,7 @@ from hubbub.runtime.tls import TlsFolder
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.report_pb2 import SealedReport
-from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest
+from hubbub.wire.v1.services_pb2 import Batch, Reason, StatusRequest, SubmitRequest
 from tests.conftest import CatalogFiles
 from tests.support.asking import estimate, metrics
 from tests.support.cover_catalog import FILLED, STREAMS
@@ -357,6 +357,28 @@ def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: 
         with pytest.raises(grpc.RpcError) as caught:
             stub("Ingest", channel).Apply(Batch(), timeout=HANG_SECONDS)
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_certificate_opens_the_doors_of_its_own_role_alone(run: LocalRun) -> None:
+    """Batches come from the shuffler, questions from analysts."""
+    ingest = f"127.0.0.1:{run.ports.ingest}"
+
+    def apply(channel: grpc.Channel) -> None:
+        stub("Ingest", channel).Apply(Batch(), timeout=HANG_SECONDS)
+
+    def status(channel: grpc.Channel) -> None:
+        stub("Operator", channel).Status(StatusRequest(), timeout=HANG_SECONDS)
+
+    for role, service, address, call in (
+        ("analyst", "aggregator", ingest, apply),
+        ("redis", "aggregator", ingest, apply),
+        ("redis", "shuffler", run.shuffler_status, status),
+    ):
+        credentials = TlsFolder(run.home / "tls", role).channel_credentials(service)
+        with grpc.secure_channel(address, credentials) as channel:
+            with pytest.raises(grpc.RpcError) as caught:
+                call(channel)
+            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED, role
 
 
 @pytest.mark.thorough

@@ -317,7 +317,7 @@ async def test_many_batches_are_each_known_again(store: TotalsStore, window: Win
     assert await totals(store, window) == Totals(cells=[150], reports=150)
 
 
-@pytest.mark.parametrize("former", [1, 63, 64, 65, 9000])
+@pytest.mark.parametrize("former", [1, 63, 64, 65, pytest.param(9000, marks=pytest.mark.thorough)])
 async def test_totals_of_version_0_1_are_read_and_its_batches_known(
     server: RedisServer, former: int
 ) -> None:
