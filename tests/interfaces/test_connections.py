@@ -29,7 +29,7 @@ from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.http.timed_connection import TimedConnection
 from hubbub.runtime.rpc.limiter import Limiter
-from tests.interfaces.running_aggregator import house
+from tests.interfaces.running_aggregator import SMALL, house
 from tests.support import web
 from tests.support.clocks import MovedLoop, pass_time
 from tests.support.waiting import HANG_SECONDS, eventually_async
@@ -364,7 +364,7 @@ async def test_a_fault_is_a_problem_and_its_text_stays_out_of_answer_and_log(
 def test_thousands_of_halves_of_requests_stop_nobody(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 8192)), hard))
-    with house(tmp_path) as running:
+    with house(tmp_path, catalog=SMALL) as running:
         port = int(running.page.rpartition(":")[2].strip("/"))
         halves = []
         for _ in range(2100):
@@ -385,7 +385,7 @@ def test_for_whom_somebody_asks_is_believed_of_named_proxies_alone(
     options = ("--http-tokens", str(tokens), "--http-rate", "0.5")
     named = ("--http-proxy", "127.0.0.0/24") if proxy else ()
     with (
-        house(tmp_path / "house", *options, *named) as running,
+        house(tmp_path / "house", *options, *named, catalog=SMALL) as running,
         httpx2.Client(base_url=running.page, timeout=HANG_SECONDS) as client,
     ):
         codes = [

@@ -42,7 +42,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "rappor.basic": (f"{LISTED}\n{BLOOM}", "listed"),
     "rappor": (f"{STRINGS}\nbits = 64\nhashes = 1\ncohorts = 8\n{BLOOM}", "strings"),
     **dict.fromkeys(("cms", "hcms", "local_hash"), (SKETCH, "strings")),
-    "tree": ('domain = "string"\nepsilon = 4.0\nbits = 32\ncells = 4096', "strings"),
+    "tree": ('domain = "string"\nepsilon = 4.0\nbits = 32\ncells = 256', "strings"),
     "mean.one_bit": (NUMBERS, "numbers"),
     "mean.piecewise": (NUMBERS, "numbers"),
     "mean.table": (NUMBERS, "numbers"),

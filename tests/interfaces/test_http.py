@@ -16,7 +16,15 @@ from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens, remo
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, HubbubError, KeysUnusable, ServiceUnavailable
 from hubbub.installation.certificate_authorities import write_certificates
-from tests.interfaces.running_aggregator import DAYS, LISTED, STRINGS, House, house, until_known
+from tests.interfaces.running_aggregator import (
+    DAYS,
+    LISTED,
+    SMALL,
+    STRINGS,
+    House,
+    house,
+    until_known,
+)
 from tests.support import web
 from tests.support.commands import Capture, output_of
 from tests.support.pasted_code import in_notebook, in_shell
@@ -300,7 +308,7 @@ def test_tokens_open_what_their_role_may(guarded: tuple[House, Path], capsys: Ca
 
 def test_who_asks_too_often_is_told_to_wait(tmp_path: Path) -> None:
     """One in ten seconds and two at once, by address for who has no token."""
-    with house(tmp_path / "house", "--http-rate", "0.1") as home:
+    with house(tmp_path / "house", "--http-rate", "0.1", catalog=SMALL) as home:
 
         def refused() -> httpx2.Response | None:
             response = web.get(f"{home.page}/health")
@@ -340,7 +348,7 @@ def test_tokens_expire_and_files_that_are_none_are_said(tmp_path: Path) -> None:
 def test_away_from_this_machine_there_is_tls_and_tokens(tmp_path: Path) -> None:
     with (
         pytest.raises((AssertionError, OSError)),
-        house(tmp_path / "open", "--http-listen", "0.0.0.0:0"),
+        house(tmp_path / "open", "--http-listen", "0.0.0.0:0", catalog=SMALL),
     ):
         pass
     assert "is not on this machine: give --http-tls" in (
@@ -350,20 +358,19 @@ def test_away_from_this_machine_there_is_tls_and_tokens(tmp_path: Path) -> None:
     path = tmp_path / "tokens.json"
     secret = add_token(path, "me", "viewer", 1, time.time())
     options = ("--http-tls", str(tmp_path / "tls"), "--http-tokens", str(path))
-    with house(tmp_path / "house", *options, secure=tmp_path / "tls" / "ca.pem") as running:
+    secure = tmp_path / "tls" / "ca.pem"
+    with house(tmp_path / "house", *options, catalog=SMALL, secure=secure) as running:
         address = running.page
-        trusted = hubbub.notebook.connect(
-            address, token=secret, authority=tmp_path / "tls" / "ca.pem"
-        )
-        assert len(trusted.metrics()) == LISTED
+        trusted = hubbub.notebook.connect(address, token=secret, authority=secure)
+        assert len(trusted.metrics()) == 1
         estimates = trusted.estimates("theme").document
-        trust = ssl.create_default_context(cafile=tmp_path / "tls" / "ca.pem")
+        trust = ssl.create_default_context(cafile=secure)
         response = web.get(
             f"{address}/v1/metrics/theme/commands",
             headers={"authorization": f"Bearer {secret}"},
             verify=trust,
         ).json()
-        environment = {"HUBBUB_TOKEN": secret, "HUBBUB_CA": str(tmp_path / "tls" / "ca.pem")}
+        environment = {"HUBBUB_TOKEN": secret, "HUBBUB_CA": str(secure)}
         in_json = f"{response['shell']} --format json"
         pasted = json.loads(in_shell(in_json, tmp_path, **environment))
         assert pasted["values"] == estimates["values"]
