@@ -12,9 +12,11 @@ import pytest
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.tokens import TokenIssuer, Tokens
 from hubbub.client import Client, FolderState, MemoryState, Outcome
+from hubbub.client.delivery import token_store
 from hubbub.client.delivery.token_store import TokenStore
 from hubbub.client.report_counters import Diagnostics
 from hubbub.client.state.contract import State
+from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.client.state.wallet import Wallet
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.client.transport.contract import SealedReport, TryAgain
@@ -95,9 +97,11 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Signed:
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    # So early that no device asks for the next epoch's tokens already: one in ten million would.
-    return FakeClock((FIRST + 3) * DAY + 0.01)
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    # One in 65,536 devices asks for the next day's tokens as a day begins: these have one moment.
+    secret = b"\1" * SECRET_BYTES
+    monkeypatch.setattr(token_store, "DeviceMemo", lambda _, metric: DeviceMemo(secret, metric))
+    return FakeClock(float((FIRST + 3) * DAY))
 
 
 def _client(
@@ -382,15 +386,15 @@ def test_fillers_have_tokens_as_reports_have(
 
 
 def test_the_moment_of_asking_is_anywhere_in_the_epoch_before(
-    plain: Signed, issuer: Issuer, clock: FakeClock
+    plain: Signed, issuer: Issuer
 ) -> None:
     """4,000 devices over 10 tenths of a day: within 5.6 sigma each, a false alarm in 2e7."""
     bundle, devices, tenths = _issued(plain.bundle, issuer), 4000, 10
     counts: Counter[int] = Counter()
     epoch = FIRST + 9
     for _ in range(devices):
-        state = MemoryState(secrets.token_bytes(32))
-        tokens = TokenStore(bundle, state, issuer, clock=clock, diagnostics=Diagnostics(None))
+        state = MemoryState(secrets.token_bytes(SECRET_BYTES))
+        tokens = TokenStore(bundle, state, issuer, clock=FakeClock(), diagnostics=Diagnostics(None))
         moment = tokens._moment("day", epoch)
         assert moment == tokens._moment("day", epoch)
         assert (epoch - 1) * DAY <= moment < epoch * DAY
