@@ -66,7 +66,7 @@ def reestimated() -> Iterator[Row]:
 async def _measure_answers(folder: Path, url: str) -> list[Row]:
     bundle = make_signed(folder, CATALOG, start=_first_epoch() * DAY).bundle
     server = await connect_redis(url)
-    store, files = RedisStore(server), FileTotals(Place.at(str(folder / "files")), lambda: bundle)
+    store, files = RedisStore(server), FileTotals(Place.of(str(folder / "files")), lambda: bundle)
     chance = np.random.default_rng(1)
     windows = [Window("wide", _first_epoch() + number) for number in range(EPOCHS)]
     writing = 0.0
@@ -108,7 +108,7 @@ async def _year(folder: Path) -> tuple[FileTotals, Bundle]:
         for number in range(_METRICS)
     )
     bundle = make_signed(folder, catalog, start=_first_epoch() * DAY).bundle
-    files = FileTotals(Place.at(str(folder / "files")), lambda: bundle)
+    files = FileTotals(Place.of(str(folder / "files")), lambda: bundle)
     chance = np.random.default_rng(1)
     await files.write_bundle(bundle)
     for name in bundle.metrics:

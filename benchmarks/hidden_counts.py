@@ -63,7 +63,7 @@ async def _pool_costs(url: str, noise: CountNoise) -> list[tuple[float, float]]:
         await pool.hidden.keep(
             window, [secrets.token_bytes(_SEALED_BYTES) for _ in range(noise.reach)]
         )
-        await pool.hidden.pooled(window, _SEALED_BYTES)
+        await pool.hidden.move_to_pool(window, _SEALED_BYTES)
         took = time.perf_counter() - start
         after = (await server.client.info("memory"))["used_memory"]
         costs.append((1e3 * took, after - before))

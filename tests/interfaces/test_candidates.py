@@ -122,7 +122,7 @@ def test_candidates_that_cannot_be_are_told_of_their_line(
 @pytest.mark.parametrize("backend", ["memory", "redis"])
 async def test_lists_are_saved_by_name(home: House, backend: str) -> None:
     async def body(lists: CandidateLists, spoil: Callable[[], Awaitable[None]]) -> None:
-        assert await lists.all() == []
+        assert await lists.saved() == []
         candidate_list = await lists.save("mine", ["b", "a", "b"])
         assert (candidate_list.name, candidate_list.total, candidate_list.saved) == (
             "mine",
@@ -132,7 +132,10 @@ async def test_lists_are_saved_by_name(home: House, backend: str) -> None:
         assert await lists.find("mine") == ("b", "a")
         assert (await lists.save("mine", ["c"], add=True)).total == 3
         await lists.save("anyone.s", ["é\N{SNOWMAN}"], add=True)
-        assert [candidate_list.name for candidate_list in await lists.all()] == ["anyone.s", "mine"]
+        assert [one_list.name for one_list in await lists.saved()] == [
+            "anyone.s",
+            "mine",
+        ]
         await lists.save("mine", ["c"])
         assert await lists.find("mine") == ("c",)
         for name in ("Mine", "", "catalog", "given", "a/b", "a" * 99):
@@ -162,7 +165,7 @@ async def test_lists_are_saved_by_name(home: House, backend: str) -> None:
         with pytest.raises(StoreUnavailable, match="save it again"):
             await lists.find("mine")
         await server.ask("HSET", "aggregator:candidate_lists", "torn", b"{")
-        assert [candidate_list.name for candidate_list in await lists.all()] == [
+        assert [candidate_list.name for candidate_list in await lists.saved()] == [
             "anyone.s",
             "mine",
         ]
@@ -181,7 +184,7 @@ async def test_lists_never_take_the_half_of_redis_that_is_left_for_reports(redis
         await lists.save("small", ["a"])
         with pytest.raises(StoreFull, match="for reports"):
             await lists.save("large", [secrets.token_hex(400) for _ in range(2000)])
-        assert [candidate_list.name for candidate_list in await lists.all()] == ["small"]
+        assert [candidate_list.name for candidate_list in await lists.saved()] == ["small"]
     finally:
         await server.ask("CONFIG", "SET", "maxmemory", 0)
         await server.close()

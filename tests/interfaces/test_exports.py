@@ -123,7 +123,7 @@ async def test_what_a_tree_discovers_is_exported(tmp_path: Path) -> None:
     store = MemoryStore()
     await store.count(Window("words", EPOCH), totals)
     query = QueryEngine(signed.bundle, store, clock=lambda: (EPOCH + 4.0) * DAY)
-    table = EstimatesTable(Place.at(str(tmp_path / "files")), query.collected)
+    table = EstimatesTable(Place.of(str(tmp_path / "files")), query.collected)
     assert await EpochPublisher(query, [Folder(tmp_path), table]).publish_closed() == 2
     date = epoch_date(EPOCH, DAY)
     document = json.loads((tmp_path / "words" / f"{date}.json").read_text())

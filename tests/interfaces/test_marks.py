@@ -19,17 +19,17 @@ async def test_marks_are_kept_by_name(home: House, backend: str) -> None:
         late, early = Mark("late", "2026-03-01", metric="theme"), Mark("early", "2026-01-01", "é")
         for mark in (late, early):
             assert await marks.save(mark) == mark
-        assert await marks.all() == await marks.all("theme") == [early, late]
-        assert await marks.all("launches") == [early]
+        assert await marks.visible_marks() == await marks.visible_marks("theme") == [early, late]
+        assert await marks.visible_marks("launches") == [early]
         moved = Mark("late", "2025-12-31")
         await marks.save(moved)
-        assert await marks.all() == [moved, early, late], "a name is free in every metric"
+        assert await marks.visible_marks() == [moved, early, late], "a name is free in every metric"
         await marks.save(Mark("late", "2026-02-01", metric="launches"))
         with pytest.raises(UnknownMark):
             await marks.remove("late", "homepage")
         await marks.remove("late", "theme")
         await marks.remove("late")
-        assert [mark.metric for mark in await marks.all()] == ["", "launches"]
+        assert [mark.metric for mark in await marks.visible_marks()] == ["", "launches"]
         await marks.remove("early")
         with pytest.raises(UnknownMark, match='no mark is called "early"; there are: late'):
             await marks.remove("early")
@@ -40,7 +40,7 @@ async def test_marks_are_kept_by_name(home: House, backend: str) -> None:
             await marks.remove("late")
         await marks.remove("late", "launches")
         await marks.remove("late")
-        assert await marks.all() == []
+        assert await marks.visible_marks() == []
 
     if backend == "memory":
         await body(Marks(MemoryServer()))
@@ -64,7 +64,7 @@ async def test_marks_of_an_earlier_version_are_read_replaced_and_removed(home: H
     other = await marks.save(Mark("first", "2026-01-02"))
     newer = await marks.save(Mark("first", "2026-01-03", metric="theme"))
     await marks.remove("second")
-    assert await marks.all() == [other, newer]
+    assert await marks.visible_marks() == [other, newer]
     for mark in (other, newer):
         await marks.remove(mark.name, mark.metric)
     assert not await server.ask("EXISTS", "aggregator:marks")

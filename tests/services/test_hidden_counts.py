@@ -28,7 +28,7 @@ from hubbub.shuffler import hidden_counts as hidden_module
 from hubbub.shuffler.crowd_release import sealed_dummies
 from hubbub.shuffler.grpc_door import OperatorService
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.shown_counts import ShownCounts, what_left
+from hubbub.shuffler.shown_counts import ShownCounts, departed_terms
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2 import StatusRequest, WindowStatus
 from tests.conftest import CatalogFiles
@@ -94,7 +94,7 @@ async def test_a_crowd_leaves_with_a_drawn_number_of_dummies_and_what_is_told_ba
         pool = m.pools[0]
         await pool.add({window: reports})
         await m.turn()
-        drawn = await pool.hidden.drawn(window, NOISE)
+        drawn = await pool.hidden.draw_number(window, NOISE)
         assert window not in await _status_terms(pool, fixed_table), "nothing is told of what waits"
         await pool.close_windows()
         await until_empty(m, window)
@@ -192,15 +192,17 @@ async def test_killed_between_the_draw_and_the_departure_the_number_is_the_one_d
 
     async def draw(pool: Pool) -> tuple[int, ...]:
         if by_value:
-            return tuple(await pool.hidden.named(window, ValueNoise(CountNoise(6 << 30, 7), 5)))
-        return (await pool.hidden.drawn(window, NOISE),)
+            return tuple(
+                await pool.hidden.draw_by_value(window, ValueNoise(CountNoise(6 << 30, 7), 5))
+            )
+        return (await pool.hidden.draw_number(window, NOISE),)
 
     async def torn_at(pools: list[Pool], reports: list[bytes], writes: int) -> bool:
         await pools[0].add({window: reports})
         drawn = {await draw(pool) for pool in pools * 20}
         assert len(drawn) == 1, "whoever asks, and however often"
         number = sum(drawn.pop())
-        assert not await pools[0].hidden.pooled(window, 49), "none is made yet"
+        assert not await pools[0].hidden.move_to_pool(window, 49), "none is made yet"
         torn = False
         for pool in pools:
             await pool.hidden.keep(window, sealed_dummies(table, window, stream, number))
@@ -208,7 +210,7 @@ async def test_killed_between_the_draw_and_the_departure_the_number_is_the_one_d
                 if pool is pools[0]:
                     once.setattr(hidden_module, "_HIDE", torn_scripts.torn(whole, writes))
                 try:
-                    assert await pool.hidden.pooled(window, 49)
+                    assert await pool.hidden.move_to_pool(window, 49)
                 except StoreUnavailable:
                     torn = True
         law = await law_of(pools[0], window)
@@ -344,7 +346,7 @@ def test_what_has_left_is_shown_by_batches_and_balances(table: StreamTable) -> N
         gone: {"acknowledged": 90, "dummies": 7, "pooled": 25, "in_flight": 60, "withheld": 0},
         new: {"acknowledged": 4, "pooled": 4, **zero},
     }
-    counts = what_left(terms, {"plain": replace(table.streams["theme"], noise=None)}, ())
+    counts = departed_terms(terms, {"plain": replace(table.streams["theme"], noise=None)}, ())
     assert counts == {gone: {**terms[gone], "acknowledged": 65, "pooled": 0}}, (
         "of a new one nothing"
     )
@@ -356,6 +358,6 @@ def test_of_a_crowd_that_leaves_in_parts_no_term_is_below_zero(table: StreamTabl
     noise = CountNoise(3 << 31, 20)
     stream = replace(table.streams["theme"], noise=None, value_noise=noise, values=5)
     terms = {"acknowledged": 900, "dummies": 0, "pooled": 840, "in_flight": 60, "withheld": 0}
-    shown = what_left({window: terms}, {"theme": stream}, {window})[window]
+    shown = departed_terms({window: terms}, {"theme": stream}, {window})[window]
     assert shown == {**terms, "acknowledged": 0, "dummies": 60, "pooled": 0}
     WindowStatus(stream=window.stream, epoch=window.epoch, terms=shown)

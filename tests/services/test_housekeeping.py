@@ -146,7 +146,7 @@ async def test_a_clock_that_jumps_ahead_deletes_nothing(
     await house.count("crashed", START // 3600)
     house.begin(4.0 * DAY)
     await house.live(2 * HOUR)
-    remembered = await house.store.remembered()
+    remembered = await house.store.tag_ends()
     for duration in (1.0, 2 * HOUR):
         house.ahead = ahead if who != "redis" else 0.0
         house.redis_ahead = ahead if who != "machine" else 0.0
@@ -157,7 +157,7 @@ async def test_a_clock_that_jumps_ahead_deletes_nothing(
     assert [key.id for key in read_opening_keys(house.path)] == every
     # An hour that is long over, after which others were counted, is nobody's loss.
     windows = {w for w in remembered if w.stream == "theme"}
-    assert windows <= set(await house.store.remembered())
+    assert windows <= set(await house.store.tag_ends())
 
 
 @pytest.mark.parametrize("ahead", [49 * DAY, 120 * DAY, 10 * YEAR])
@@ -212,13 +212,13 @@ async def test_tags_go_when_an_epoch_was_closed_for_its_own_length(house: House)
     await house.collect(range(4))
     house.begin(3.9 * DAY)
     await house.live(2 * HOUR)
-    assert first in await house.store.remembered()
+    assert first in await house.store.tag_ends()
     await house.live(2 * HOUR)
-    assert first in await house.store.remembered(), "nothing shows that a later day has begun"
+    assert first in await house.store.tag_ends(), "nothing shows that a later day has begun"
     await house.collect(range(4, 5))
     await house.live(HOUR)
-    assert first not in await house.store.remembered()
-    assert Window("theme", START // DAY + 1) in await house.store.remembered()
+    assert first not in await house.store.tag_ends()
+    assert Window("theme", START // DAY + 1) in await house.store.tag_ends()
 
 
 async def test_a_file_that_may_not_be_written_is_said(

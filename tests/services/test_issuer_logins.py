@@ -215,7 +215,7 @@ async def test_keys_that_anybody_can_name_have_the_provider_asked_once_in_ten_se
 
     async def flood(keys: ProviderKeys) -> None:
         answers = await asyncio.gather(
-            *(keys.opened(token) for _ in range(60)), return_exceptions=True
+            *(keys.open_token(token) for _ in range(60)), return_exceptions=True
         )
         assert {type(answer) for answer in answers} == {
             ServiceUnavailable if fails else AccessRefused

@@ -60,7 +60,7 @@ def table(
 
 
 def _law(table: StreamTable) -> ValueNoise:
-    law = table.streams["theme"].named
+    law = table.streams["theme"].value_law
     assert law
     return law
 
@@ -98,8 +98,8 @@ async def test_of_every_value_as_many_dummies_leave_as_were_drawn_and_what_is_to
         pool = m.pools[0]
         await pool.add({window: reports})
         await m.turn()
-        named = await pool.hidden.named(window, _law(table))
-        evenly = await pool.hidden.drawn(window, noise) if noise else 0
+        named = await pool.hidden.draw_by_value(window, _law(table))
+        evenly = await pool.hidden.draw_number(window, noise) if noise else 0
         await pool.close_windows()
         await until_empty(m, window)
         total = sum(named) + evenly
@@ -129,7 +129,7 @@ async def test_the_minimum_is_of_reports_and_of_what_is_estimated(
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
         pool = m.pools[0]
         await pool.add({window: sealed_reports(reports)})
-        total = reports + sum(await pool.hidden.named(window, _law(table)))
+        total = reports + sum(await pool.hidden.draw_by_value(window, _law(table)))
         await pool.close_windows()
         await until_empty(m, window)
         leaves = min(reports, total - _law(table).expected) >= CROWD
@@ -197,7 +197,7 @@ async def test_killed_at_any_command_a_crowd_leaves_once_with_the_numbers_drawn_
 
     async def numbers_after(server: RedisServer, drawn: bytes | None) -> list[int]:
         pool, sealed, shares = Pool(server), Counter[bytes](), 0
-        assert await pool.hidden.named(window, _law(table)) == [], "they are deleted"
+        assert await pool.hidden.draw_by_value(window, _law(table)) == [], "they are deleted"
         for batch_id, owner in (await pool.batches(window)).items():
             sealed.update(await pool.claim(window, batch_id, owner))
             shares += await pool.share(window, batch_id)

@@ -96,7 +96,7 @@ def test_a_metric_is_stopped_and_goes_on_without_an_apps_release(
     lifted = _make(run, "--lift", "theme")
     state = MemoryState()
     for former in (signed, lifted):
-        state.heed(former, lambda _notice: True)
+        state.keep_notice(former, lambda _notice: True)
     with _client(run, "http", state) as client:
         # What was stopped while its day runs stays so until the day is over.
         assert client.report("theme", "dark") is Outcome.STOPPED

@@ -392,9 +392,9 @@ async def _crowd_leaves(pool: Pool) -> None:
     """A whole epoch leaves with dummies, among which its number of reports is hidden."""
     window, crowd_id, noise = Window("crowd", 7), secrets.token_bytes(16), CountNoise(1 << 33, 2)
     await pool.add({window: sealed_reports(50)})
-    drawn = await pool.hidden.drawn(window, noise)
+    drawn = await pool.hidden.draw_number(window, noise)
     await pool.hidden.keep(window, sealed_reports(drawn))
-    assert await pool.hidden.pooled(window, 49)
+    assert await pool.hidden.move_to_pool(window, 49)
     assert not await pool.hidden.has_left(window)
     assert await pool.crowds.stage(window, crowd_id, sealed_reports(10)) == 10
     assert await pool.crowds.stage(window, bytes(16), sealed_reports(10)) == 10

@@ -301,7 +301,7 @@ async def test_callers_of_some_metrics_learn_nothing_of_what_others_spent(signed
     for name in ("education_0", "education_1"):
         commit = _fill(signed.bundle.metric(name), ["Masters"] * 200)
         await store.add(Window(name, epoch), commit)
-    by_all, by_part = (releases.seen_by(caller, collected) for caller in (whole, part))
+    by_all, by_part = (releases.for_viewer(caller, collected) for caller in (whole, part))
     hidden = ReleaseQuery(
         metric="education_0", query="histogram", value="", epochs=(), purpose="report", by="me"
     )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.query.answer_store import AnswerStore
-from hubbub.aggregator.retention import Retention, days_of, delete_totals, length_of, promised
+from hubbub.aggregator.retention import Retention, days_of, delete_totals, length_of, read_promises
 from hubbub.aggregator.store.contract import Outcome, TotalsStore
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import read_catalog
@@ -103,7 +103,7 @@ async def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_li
     law = await store.report_counts()
     assert [law[window]["counted:deleted"] for window in (old, tier)] == [30, 30]
     assert changed == set(later)
-    promise = (await promised(server))["theme"]
+    promise = (await read_promises(server))["theme"]
     over = epoch_start(young.epoch + 1, "day") + 35 * DAYS
     assert promise.is_over(young.epoch, over)
     assert not promise.is_over(young.epoch, over - 1)
@@ -111,7 +111,7 @@ async def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_li
     assert promise.is_over(young.epoch + 32, over + 32 * DAYS) is not bool(later)
     await server.client.hset("aggregator:retention", "theme", "{")
     await Retention(served, store, server, Sure(), changed=changed).look()
-    assert (await promised(server))["theme"].days == {"day": {35: None}}
+    assert (await read_promises(server))["theme"].days == {"day": {35: None}}
 
 
 @pytest.mark.parametrize("lengths", [("day", "hour"), ("day", "week"), ("week", "day")])
@@ -152,10 +152,10 @@ def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_
         assert await look(with_theme(new)) == {recent, *new_windows}
         assert {gone, middle, early}.isdisjoint(await store.counted(["theme"]))
         assert await look(with_theme(replace(new, keep="40d"))) == {recent, new_windows[1]}
-        assert set((await promised(server))["theme"].days) == {first, then}
+        assert set((await read_promises(server))["theme"].days) == {first, then}
         # Back to the first length: nothing of what was promised is lost.
         assert await look(with_theme(old)) == {recent, new_windows[1]}
-        assert list((await promised(server))["theme"].days) == [then, first]
+        assert list((await read_promises(server))["theme"].days) == [then, first]
         await server.close()
 
     asyncio.run(body())

@@ -14,7 +14,7 @@ from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.shuffler import crowd_pool as crowds_module
 from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.shards import may_spread, places, spread
+from hubbub.shuffler.shards import by_shard, may_spread, places
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support.mixing import (
@@ -42,8 +42,8 @@ def table(catalog_files: CatalogFiles) -> StreamTable:
 
 def test_reports_are_spread_evenly_and_come_again_to_the_same() -> None:
     reports = sealed_reports(8000)
-    shards = spread({WINDOW: reports}, {WINDOW: SHARDS})
-    assert shards == spread({WINDOW: reports}, {WINDOW: SHARDS})
+    shards = by_shard({WINDOW: reports}, {WINDOW: SHARDS})
+    assert shards == by_shard({WINDOW: reports}, {WINDOW: SHARDS})
     assert set(shards) == set(places(WINDOW, SHARDS))
     off = sum((len(part) - 2000) ** 2 / 2000 for part in shards.values())
     assert chi2.sf(off, SHARDS - 1) > 1e-6

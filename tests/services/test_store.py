@@ -71,8 +71,8 @@ class ReadFromFiles:
 
     def __init__(self, folder: Path, metric: Metric) -> None:
         self._memory = MemoryStore()
-        bundle: Any = SimpleNamespace(asked_in=lambda _: metric, signed=b"", serial=0)
-        self._files = FileTotals(Place.at(str(folder)), lambda: bundle)
+        bundle: Any = SimpleNamespace(metric_of=lambda _: metric, signed=b"", serial=0)
+        self._files = FileTotals(Place.of(str(folder)), lambda: bundle)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._memory, name)
@@ -274,11 +274,11 @@ async def test_a_window_that_forgot_its_tags_counts_no_report_any_more(
 ) -> None:
     commit = _commit(_tags(2), [2])
     await store.add(window, commit)
-    assert (await store.remembered())[window] == LATER
+    assert (await store.tag_ends())[window] == LATER
     assert (await store.counted_by_window())[window] == 2
     await store.forget(window)
     await store.forget(window)
-    assert window not in await store.remembered()
+    assert window not in await store.tag_ends()
     assert await totals(store, window) == Totals(cells=[2], reports=2)
     assert await store.add(window, commit) == (Outcome.ALREADY_APPLIED, frozenset())
     for tags in (commit.tags, _tags(2)):

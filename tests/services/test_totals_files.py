@@ -55,7 +55,7 @@ async def _count(
     """Reports of a window, drawn; their tags are not remembered, as of a window that closed."""
     chance = np.random.default_rng(seed)
     reports = 60
-    cells = chance.integers(10, 30, bundle.asked_in(window.stream).randomizer.layout.size)
+    cells = chance.integers(10, 30, bundle.metric_of(window.stream).randomizer.layout.size)
     commit = commit_of(
         [secrets.token_bytes(16) for _ in range(reports)],
         cells,
@@ -96,7 +96,7 @@ class Filled:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    return Place.at(str(tmp_path / "totals"))
+    return Place.of(str(tmp_path / "totals"))
 
 
 @pytest.fixture
@@ -253,7 +253,7 @@ async def test_a_writer_that_is_killed_at_any_step_leaves_whole_files_and_the_ne
 async def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
     filled: Filled, tmp_path: Path, where: str
 ) -> None:
-    place = Place.at(str(tmp_path / "totals"))
+    place = Place.of(str(tmp_path / "totals"))
     if where == "object store":
         objects = fs._MockFileSystem()
         for folder in ("bundles", "totals/theme", "index"):
@@ -482,18 +482,18 @@ async def test_a_file_of_another_definition_is_refused(
 def test_a_place_that_is_none_is_refused_without_its_password(tmp_path: Path) -> None:
     for text in ("s3://KEY:hunter2@bucket/x", "s3://b/x?secret_key=hunter2", "nonsense://hunter/2"):
         with pytest.raises(BadParameter) as it:
-            Place.at(text)
+            Place.of(text)
         assert "hunter2" not in str(it.value)
     for text in ("s3://", "s3:///prefix", "gs://", "gs:///prefix"):
         with pytest.raises(BadParameter, match=r"(?i)names no bucket|missing bucket"):
-            Place.at(text)
+            Place.of(text)
     with pytest.raises(BadParameter, match="a place is a folder"):
-        Place.at("")
+        Place.of("")
     with pytest.raises(BundleRefused, match="has no bundle: name the folder"):
-        newest_bundle(Place.at(str(tmp_path / "nothing")))
+        newest_bundle(Place.of(str(tmp_path / "nothing")))
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreUnavailable, match=r"file/bundles/x: cannot be written"):
-        Place.at(str(tmp_path / "file")).write("bundles/x", b"")
+        Place.of(str(tmp_path / "file")).write("bundles/x", b"")
 
 
 @pytest.fixture(params=[1, 3])
@@ -507,7 +507,7 @@ def redis_filled(
             server = await connect_redis(f"redis://127.0.0.1:{port}/0")
             servers.append(server)
             store = RedisStore(server, request.param)
-            return Filled(catalog_files.bundle, store, Place.at(str(tmp_path / "totals")))
+            return Filled(catalog_files.bundle, store, Place.of(str(tmp_path / "totals")))
 
         yield make  # type: ignore[misc]
 
@@ -529,7 +529,7 @@ async def test_redis_drops_cells_and_keeps_what_it_counted(
     assert await installation.store.report_counts() == law
     late = commit_of(
         [secrets.token_bytes(16)],
-        np.ones(installation.bundle.asked_in("theme").randomizer.layout.size, dtype=np.int64),
+        np.ones(installation.bundle.metric_of("theme").randomizer.layout.size, dtype=np.int64),
         seen_until=int(NOW),
     )
     assert (await installation.store.add(installation.windows[0], late))[0] is Outcome.FORGOTTEN

@@ -80,7 +80,7 @@ async def test_nothing_of_both_redis_is_lost(
         assert counted[window].reports == expected["counted"]
         assert terms["acknowledged"] == terms["pooled"] + counted[window].reports
         # What waits can be delivered and counted: it opens with the keys that were kept.
-        mechanism = bundle.asked_in(window.stream).randomizer
+        mechanism = bundle.metric_of(window.stream).randomizer
         waiting = await _pooled(servers["shuffler"], window)
         assert len(waiting) == expected["pooled"]
         private = _key_of(home, bundle, window)
@@ -101,7 +101,7 @@ async def test_nothing_of_both_redis_is_lost(
 
 def _key_of(home: Path, bundle: Bundle, window: Window) -> PrivateKey:
     """What opens a window's reports, by the operator's own files."""
-    begins = epoch_start(window.epoch, bundle.asked_in(window.stream).epoch)
+    begins = epoch_start(window.epoch, bundle.metric_of(window.stream).epoch)
     public = key_at(bundle.keys, begins)
     assert public is not None
     opening_keys = read_opening_keys(home / "keys" / "opening.keys.json")

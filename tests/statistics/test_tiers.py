@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from hubbub.analysis.answering import answer, answer_tiers
-from hubbub.analysis.families.tiers import chosen_by
+from hubbub.analysis.families.tiers import choice_variance
 from hubbub.bundles import read_bundle
 from hubbub.errors import BatchTooSmall, UnknownMetric
 from hubbub.mechanisms import AnyMechanism, KeyedBits, Totals, build, tally
@@ -113,7 +113,7 @@ def test_combined_estimates_are_unbiased_and_their_intervals_hold() -> None:
     scale = sum(sizes.values()) / sizes[2.0]
     alone = answer(*tiers[-1], names).values[5]
     scales = np.array([0.0, 0.0, scale])
-    others = chosen_by(scales, list(sizes.values()), np.array([scale * alone.estimate]))
+    others = choice_variance(scales, list(sizes.values()), np.array([scale * alone.estimate]))
     best = math.hypot(scale * alone.stderr, math.sqrt(float(others[0])))
     assert np.mean(errors) < best, "the careful ones add something"
 

@@ -188,9 +188,9 @@ def test_what_a_shared_place_holds_of_another_string_is_left_there() -> None:
     tree = PrefixTree(epsilon=4.0)
     places = Places([(tree, draw(tree, ["a"], [100_000], np.random.default_rng(1)))])
     groups = places.groups_of(0, 0)
-    assert places.alone(np.array([2000.0, 9000.0]), groups).tolist() == [2000, 2000]
+    assert places.own_part(np.array([2000.0, 9000.0]), groups).tolist() == [2000, 2000]
     near = np.array([2000.0, 2010.0])
-    assert places.alone(near, groups).tolist() == near.tolist()
+    assert places.own_part(near, groups).tolist() == near.tolist()
 
 
 def test_clear_strings_are_not_lost_to_beginnings_that_nobody_holds() -> None:
@@ -226,12 +226,12 @@ def test_a_score_of_rare_hits_is_as_sure_as_chance_makes_it(by_chance: float) ->
     for sure in (1.0, 3.0, 5.0, 9.0):
         score = float(hits.scores(np.array(sure)))
         number = by_chance + score * sqrt(by_chance)
-        assert hits.sure(score) == pytest.approx(sure, abs=0.01)
+        assert hits.zscore(score) == pytest.approx(sure, abs=0.01)
         assert score >= sure
         # What is as many hits or more is as rare under a Poisson law, to the next whole number.
         assert poisson.sf(np.ceil(number) - 1, by_chance) <= norm.sf(sure) * 1.1
-    assert hits.sure(1e6) > hits.sure(1e5) > 30
-    assert hits.sure(-2.0) == -2.0
+    assert hits.zscore(1e6) > hits.zscore(1e5) > 30
+    assert hits.zscore(-2.0) == -2.0
 
 
 @pytest.mark.parametrize("bits", [78, 80, 128])

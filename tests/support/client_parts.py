@@ -11,7 +11,7 @@ def store_reports(client: Client) -> None:
 
 def drawn_reports(client: Client) -> list[tuple[int, PendingPayload]]:
     """The payloads that wait to be sealed and stored, with their numbers, oldest first."""
-    return client._reporter.drawn()
+    return client._reporter.pending()
 
 
 def refresh(client: Client) -> None:

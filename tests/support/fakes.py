@@ -17,7 +17,7 @@ from hubbub.aggregator.store.contract import (
     Integers,
     Outcome,
     WindowTotals,
-    settled,
+    without_excess,
 )
 from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
@@ -104,7 +104,7 @@ class MemoryStore:
             (batch_reports for sums in shards for batch_reports in sums.batch_sizes), default=0
         )
         at = max((sums.at for sums in shards), default=0)
-        counted, dummies, last = Counted.of(settled(counts), _last(shards))
+        counted, dummies, last = Counted.of(without_excess(counts), _last(shards))
         return WindowTotals(
             cells=cells,
             counted=counted,
@@ -131,9 +131,9 @@ class MemoryStore:
             counts[window] = Counter()
             for sums in shards:
                 counts[window].update(sums.terms)
-        return {window: settled(terms) for window, terms in counts.items()}
+        return {window: without_excess(terms) for window, terms in counts.items()}
 
-    async def remembered(self) -> Mapping[Window, int]:
+    async def tag_ends(self) -> Mapping[Window, int]:
         """Every window whose tags are held, and until when they are needed."""
         return dict(self._until)
 

@@ -93,7 +93,7 @@ def test_the_devices_of_the_model_of_the_docs_each_tell_once(tmp_path: Path) -> 
     assert model
     example, shuffler, clock = _load("teach_churn"), FakeShuffler(), FakeClock(begins + 60)
     waiting = every = example.devices(60, signed.bundle, shuffler, clock)
-    for number in range(model.last + 1):
+    for number in range(model.last_round + 1):
         clock.set(begins + 2 * DAY * number + 60)
         if number:
             edges = [0.1 * at for at in range(7)] if number > model.rounds else []

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from hubbub.aggregator.retention import Retention, promised
+from hubbub.aggregator.retention import Retention, read_promises
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import read_catalog
@@ -71,7 +71,7 @@ async def _hour_passes(run: LocalRun, days_later: int = 0) -> None:
 async def _promised(run: LocalRun) -> bool:
     """Whether the running aggregator remembers for how long `theme` is kept."""
     server = await connect_redis(run.aggregator_redis)
-    promises = await promised(server)
+    promises = await read_promises(server)
     await server.close()
     return "theme" in promises and promises["theme"].days == {"day": {35: None}}
 

@@ -65,7 +65,7 @@ async def _engine(folder: Path, epochs: int = 3) -> QueryEngine:
 def test_dbt_builds_its_models_and_grafana_asks_them(tools: dict[str, str], tmp_path: Path) -> None:
     async def write() -> None:
         query = await _engine(tmp_path)
-        table = EstimatesTable(Place.at(str(tmp_path / "files")), query.collected)
+        table = EstimatesTable(Place.of(str(tmp_path / "files")), query.collected)
         await EpochPublisher(query, [table]).publish_closed()
 
     asyncio.run(write())
@@ -190,9 +190,9 @@ def test_an_object_store_keeps_totals_and_answers_from_them(
 
     with _object_store(tools) as address:
         more = f"endpoint_override={address}&scheme=http&region=us-east-1"
-        asyncio.run(body(Place.at(f"s3://bucket/hubbub?{more}")))
+        asyncio.run(body(Place.of(f"s3://bucket/hubbub?{more}")))
         with pytest.raises(StoreUnavailable, match=r"s3://nothing/x/a: cannot be written") as it:
-            Place.at(f"s3://nothing/x?{more}").write("a", b"x")
+            Place.of(f"s3://nothing/x?{more}").write("a", b"x")
         assert "hunter2" not in str(it.value)
 
 
@@ -203,7 +203,7 @@ def test_credentials_that_an_object_store_refuses_are_named_as_the_reason(
     """moto makes the bucket without them, and afterwards asks for those of somebody it knows."""
     with _object_store({**tools, "INITIAL_NO_AUTH_ACTION_COUNT": "1"}) as address:
         more = f"endpoint_override={address}&scheme=http&region=us-east-1"
-        place = Place.at(f"s3://bucket/hubbub?{more}")
+        place = Place.of(f"s3://bucket/hubbub?{more}")
         asks: dict[str, Callable[[], object]] = {
             "written": lambda: place.write("a", b"x"),
             "read": lambda: place.read("a"),
@@ -235,7 +235,7 @@ def test_a_writer_of_an_object_store_that_is_killed_at_any_step_leaves_whole_fil
         first, *_ = sorted(await store.counted(bundle.streams))
         [totals] = await store.read([first])
         for after in itertools.count():
-            place = Place.at(f"s3://bucket/{after}?{address}")
+            place = Place.of(f"s3://bucket/{after}?{address}")
             files = FileTotals(place, lambda: bundle)
             await files.write(first, replace(totals, counted=totals.counted - 1))
             dying = DyingStore(place._files, after)

@@ -45,17 +45,17 @@ def test_a_passphrase_that_this_machine_would_take_long_for_is_not_called_wrong(
 ) -> None:
     """A work factor far above what age allows here stands for one that it misjudged."""
     monkeypatch.setattr(archive, "_PAUSE_SECONDS", 0.0)
-    assert archive.unpack(sealed, archive.open_with(WORDS), None) == 1
+    assert archive.unpack(sealed, archive.passphrase_opener(WORDS), None) == 1
     much = re.sub(rb"(-> scrypt \S+) \d+", rb"\1 30", sealed.read_bytes(), count=1)
     sealed.write_bytes(much)
     with pytest.raises(BackupUnusable, match="too slow or too busy"):
-        archive.unpack(sealed, archive.open_with(WORDS), None)
+        archive.unpack(sealed, archive.passphrase_opener(WORDS), None)
 
 
 @pytest.mark.thorough
 def test_another_passphrase_is_refused_at_once(sealed: Path) -> None:
     with pytest.raises(BackupUnusable, match="this passphrase or key does not open it"):
-        archive.unpack(sealed, archive.open_with("another one altogether"), None)
+        archive.unpack(sealed, archive.passphrase_opener("another one altogether"), None)
 
 
 @pytest.mark.parametrize(

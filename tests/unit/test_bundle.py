@@ -130,7 +130,7 @@ def test_a_retired_name_keeps_its_meaning(catalog_files: CatalogFiles) -> None:
     metrics = dict(catalog_files.bundle.metrics)
     theme = metrics.pop("theme")
     history = refuse_changes(metrics, catalog_files.bundle)
-    promised = catalog_files.bundle.promised_after(metrics)
+    promised = catalog_files.bundle.retired_promises(metrics)
     later = replace(catalog_files.bundle, metrics=metrics, history=history, promised=promised)
     refuse_changes({**metrics, "theme": theme}, later)
     with pytest.raises(BundleRefused, match="the definition of this retired name"):
@@ -147,11 +147,11 @@ def test_a_retired_name_comes_back_with_no_more_than_it_promised(
     more = {**rest, "theme": replace(theme, limits=raised)}
     path = tmp_path / "second.hubbub"
     path.write_bytes(
-        sign_bundle(replace(first, metrics=rest, promised=first.promised_after(rest)), operator)
+        sign_bundle(replace(first, metrics=rest, promised=first.retired_promises(rest)), operator)
     )
     second = read_bundle(path)
     assert second.promises() == first.promises()
-    assert second.promised_after(rest) == second.promised
+    assert second.retired_promises(rest) == second.promised
     with pytest.raises(BundleRefused, match="reports_per_epoch raised from 1 to 500"):
         refuse_changes(more, second)
     refuse_changes({**rest, "theme": theme}, second)

@@ -129,7 +129,7 @@ def test_what_is_sealed_by_x_wing_takes_longer_to_open_and_waits_in_more_memory(
 
 
 def test_a_slower_machine_needs_more_of_everything() -> None:
-    slow = MEASURED.on(2 * MEASURED.open_us, 2 * MEASURED.x_wing_us)
+    slow = MEASURED.scaled_to(2 * MEASURED.open_us, 2 * MEASURED.x_wing_us)
     assert slow.door_us("http", 1) == pytest.approx(2 * MEASURED.http_us)
     assert slow.shuffler_us == pytest.approx(2 * MEASURED.shuffler_us)
     assert slow.tag_bytes == MEASURED.tag_bytes

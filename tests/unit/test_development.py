@@ -282,7 +282,7 @@ def test_a_report_is_watched_with_what_it_could_have_meant(dev: tuple[Bundle, St
 def test_only_the_newest_reports_are_remembered() -> None:
     arrivals = Arrivals()
     arrivals.add(Window("theme", FIRST), [b"\1"] * 1000, time=0)
-    newest = arrivals.after(0)
+    newest = arrivals.newer_than(0)
     assert len(newest) < 1000
     assert [arrival.number for arrival in newest] == list(range(1001 - len(newest), 1001))
 

@@ -109,7 +109,7 @@ def test_arms_are_drawn_by_exactly_their_weights(weights: tuple[int, ...]) -> No
 
     arms = {f"arm{number}": weight for number, weight in enumerate(weights)}
     experiment = Experiment(name="colours", arms=arms)
-    drawn = Counter(experiment.drawn(Coins(place)) for place in range(sum(weights)))  # type: ignore[arg-type]
+    drawn = Counter(experiment.draw_arm(Coins(place)) for place in range(sum(weights)))  # type: ignore[arg-type]
     assert drawn == {arm: weight for arm, weight in arms.items() if weight}
 
 
@@ -128,13 +128,13 @@ def test_arms_of_two_experiments_and_of_two_definitions_are_independent() -> Non
 
 def _arm_of(secret: bytes, name: str, weight: int) -> str:
     experiment = Experiment(name=name, arms={"one": weight, "two": weight})
-    return experiment.drawn(DeviceMemo(secret, f"experiment/{name}").coins(experiment.purpose))
+    return experiment.draw_arm(DeviceMemo(secret, f"experiment/{name}").coins(experiment.purpose))
 
 
 def _client(bundle: Bundle, number: int, notice: bytes = b"") -> Client:
     state = MemoryState(number.to_bytes(32, "big"))
     if notice:
-        state.heed(notice, lambda _former: True)
+        state.keep_notice(notice, lambda _former: True)
     clock = FakeClock(bundle.keys[1].start + 100.0)
     return Client(bundle, state, FakeShuffler(), hold_seconds=None, clock=clock)
 

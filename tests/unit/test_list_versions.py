@@ -75,9 +75,9 @@ def test_what_is_appended_is_a_stream_of_its_own_under_the_same_name(
     assert list(first.streams) == ["theme"]
     second = installation.build(FOUR, rest="tiers = [0.5]")
     assert list(second.streams) == ["theme", "theme/0.5", "theme/v4", "theme/v4/0.5"]
-    assert second.asked_in("theme").values == tuple(THREE)
-    assert second.asked_in("theme/v4").values == second.metric("theme").values == tuple(FOUR)
-    assert second.asked_in("theme/v4/0.5").tier == "0.5"
+    assert second.metric_of("theme").values == tuple(THREE)
+    assert second.metric_of("theme/v4").values == second.metric("theme").values == tuple(FOUR)
+    assert second.metric_of("theme/v4/0.5").tier == "0.5"
     assert second.metric("theme").streams == tuple(second.streams)
     third = read_bundle(installation.folder / "app.hubbub")
     assert third.metrics == second.metrics
@@ -194,7 +194,7 @@ async def test_every_tier_and_cell_of_every_list_is_counted(installation: Instal
     bundle = installation.build(FOUR, rest=rest)
     window_totals, linux = {}, []
     for number, stream in enumerate(bundle.metric("theme").streams):
-        size = len(bundle.asked_in(stream).values or ())
+        size = len(bundle.metric_of(stream).values or ())
         window_totals[stream, FIRST] = _drawn(bundle, stream, [100 * size + number] * size, number)
         linux += [window_totals[stream, FIRST].reports] if "linux" in stream else []
     assert len(window_totals) == 12
@@ -214,7 +214,7 @@ async def test_every_tier_and_cell_of_every_list_is_counted(installation: Instal
             part_answer.metric
         )
         for place, row in enumerate(part_answer.values):
-            sizes = [len(bundle.asked_in(name).values or ()) for name, _ in streams]
+            sizes = [len(bundle.metric_of(name).values or ()) for name, _ in streams]
             longer = [
                 window_totals[stream].reports / size
                 for stream, size in zip(streams, sizes, strict=True)
@@ -234,7 +234,7 @@ def test_each_list_fills_a_crowd_of_its_own(installation: Installation) -> None:
         "theme": ("epoch", 1000),
         "theme/v4": ("epoch", 1000),
     }
-    assert first.metric("theme").central == bundle.asked_in("theme").central
+    assert first.metric("theme").central == bundle.metric_of("theme").central
     window_totals = {
         ("theme", FIRST): _drawn(bundle, "theme", [600, 300, 100], 1),
         ("theme/v4", FIRST): _drawn(bundle, "theme/v4", [500, 600, 200, 200], 2),
@@ -331,7 +331,7 @@ async def _store(window_totals: Mapping[tuple[str, int], Totals]) -> MemoryStore
 
 
 def _drawn(bundle: Bundle, stream: str, true_counts: list[int], seed: int) -> Totals:
-    mechanism = bundle.asked_in(stream).randomizer
+    mechanism = bundle.metric_of(stream).randomizer
     return draw(mechanism, range(len(true_counts)), true_counts, np.random.default_rng(seed))
 
 
@@ -376,7 +376,7 @@ def test_answers_join_all_lists_with_exact_variances(
     rows = {row.value: row for row in joint_answer.values}
     parts = [
         answer(metric.randomizer, _sum(window_totals, metric.name), metric.values)
-        for metric in map(bundle.asked_in, ("theme", "theme/v4"))
+        for metric in map(bundle.metric_of, ("theme", "theme/v4"))
     ]
     dark = [next(row for row in part.values if row.value == "dark") for part in parts]
     assert rows["dark"].estimate == pytest.approx(sum(row.estimate for row in dark))

@@ -32,7 +32,7 @@ def test_flush_and_close_in_the_middle_of_a_flush_return_and_the_flush_goes_on(
     came: list[bool] = []
     with http_shuffler() as server:
         client = _client(signed, tmp_path, server, hold_seconds=None)
-        drawn = client._reporter.drawn
+        drawn = client._reporter.pending
 
         def interrupted() -> Any:
             if not came:
@@ -40,7 +40,7 @@ def test_flush_and_close_in_the_middle_of_a_flush_return_and_the_flush_goes_on(
                 came.extend([client.flush(HANG_SECONDS), client.close(HANG_SECONDS)])
             return drawn()
 
-        monkeypatch.setattr(client._reporter, "drawn", interrupted)
+        monkeypatch.setattr(client._reporter, "pending", interrupted)
         assert client.report("theme", "dark") is Outcome.QUEUED
         sent: list[bool] = []
         flushing = threading.Thread(target=lambda: sent.append(client.flush()), daemon=True)
@@ -155,7 +155,7 @@ def test_what_a_signals_handler_raises_leaves_no_lock_that_is_only_tried(
             is_free: list[bool] = []
 
             def enter() -> None:
-                with owner.within(0) as is_entered:
+                with owner.hold(0) as is_entered:
                     is_free.append(is_entered)
 
             other = threading.Thread(target=enter)

@@ -176,7 +176,7 @@ def test_what_waits_when_its_metric_is_stopped_never_leaves(operator: Operator) 
     assert client.report("crashed", "yes") is Outcome.QUEUED
     store_reports(client)
     notice = operator.notice(1, {"crashed": ((NOON, 0.0),)})
-    state.heed(notice, lambda _former_notice: True)
+    state.keep_notice(notice, lambda _former_notice: True)
     refresh(client)
     assert client.flush(HANG_SECONDS)
     assert (shuffler.reports(), client.dropped) == ([], {"stopped": 1})
@@ -271,14 +271,14 @@ def test_who_takes_part_at_a_lower_chance_would_have_before_whatever_they_hold(
         value = "dark" if device % 10 < 3 else "light"
         for notice_bytes in (b"", notice):
             state = MemoryState(device.to_bytes(32, "big"))
-            state.heed(notice_bytes, lambda _former: True)
+            state.keep_notice(notice_bytes, lambda _former: True)
             reporter = Reporter(operator.bundle, state, coins(f"{device}"), lambda: float(NOON))
             if reporter.report("theme", value) is not Outcome.QUEUED:
                 continue
             (after if notice_bytes else before).add(device)
             if notice_bytes:
                 dark += value == "dark"
-                payloads.append(reporter.drawn()[0][1].payload)
+                payloads.append(reporter.pending()[0][1].payload)
     assert after < before
     assert abs(len(before) - 750) < 6 * sqrt(1500 * 0.25)
     assert abs(len(after) - 300) < 6 * sqrt(1500 * 0.16)

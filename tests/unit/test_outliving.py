@@ -224,7 +224,7 @@ def test_what_cannot_be_written_down_anywhere_raises_and_holds_for_this_process(
         with pytest.raises(StateUnusable, match="free space there"):
             say()
     assert client.report("theme", "dark") is Outcome.DISABLED
-    assert not client_state(client).device_state().on
+    assert not client_state(client).device_state().is_on
 
 
 def test_what_memory_knew_is_the_folders_once_it_can_be_used(device: Device) -> None:

@@ -679,7 +679,7 @@ def test_a_witness_folder_that_others_can_write_is_not_used(
         assert not witness.usable()
         assert Witnesses(tmp_path / "s").read_all() == []
         with contextlib.closing(FolderState(tmp_path / "s")) as state:
-            assert state.device_state().on, "who may write there says nothing to us"
+            assert state.device_state().is_on, "who may write there says nothing to us"
         witness.path.parent.chmod(0o700)
         for path in tmp_path.glob("s*"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -708,7 +708,7 @@ def test_without_locks_nothing_leaves_where_the_folder_cannot_be_used(
         _enter(state, entry_of("theme", TODAY))
     with pytest.raises(StateUnusable):
         state.consent(on=False, forget=False, now=NOW)
-    assert not state.device_state().on
+    assert not state.device_state().is_on
 
 
 def test_a_state_that_cannot_be_is_refused_with_the_remedy(tmp_path: Path) -> None:

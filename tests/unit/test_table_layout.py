@@ -68,7 +68,7 @@ def test_a_table_is_drawn_as_rich_draws_it() -> None:
     ]
     rich_table = Table(box=SIMPLE_HEAD)
     for column, width in columns:
-        justify: JustifyMethod = "left" if column.left else "right"
+        justify: JustifyMethod = "left" if column.is_left else "right"
         rich_table.add_column(Text(column.head), justify=justify, width=width, overflow="fold")
     for cells in zip(*(column.cells for column, _ in columns), strict=True):
         rich_table.add_row(*map(Text, cells))

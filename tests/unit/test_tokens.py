@@ -410,7 +410,7 @@ def test_a_child_asks_though_its_parent_was_asking_at_the_fork(
     clock.set((FIRST + 4) * DAY - 1.0)
     bundle = _issued(plain.bundle, issuer)
     tokens = TokenStore(bundle, MemoryState(), issuer, clock=clock, diagnostics=Diagnostics(None))
-    with tokens.lock.within():  # of a thread of the parent, which the child does not have
+    with tokens.lock.hold():  # of a thread of the parent, which the child does not have
         tokens.fetch(HANG_SECONDS)
         assert not issuer.asked
         tokens.lock.after_fork_in_child()

@@ -57,7 +57,7 @@ def test_auto_takes_codes_of_as_many_words_as_epsilon_asks_for() -> None:
     named = _metric("coordinates = 4\n", TABLE.replace("auto", "vector.codes"))
     assert named.values == ("1", "2", "3", "4")
     assert named.randomizer == VectorCodes(epsilon=4.0, dimensions=4)
-    tier = _metric(VECTOR + "tiers = [1.0]\n").at(1.0)
+    tier = _metric(VECTOR + "tiers = [1.0]\n").at_tier(1.0)
     assert isinstance(tier.randomizer, VectorCodes)
     assert tier.randomizer.dimensions == 3
 

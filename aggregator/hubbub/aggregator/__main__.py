@@ -108,7 +108,7 @@ class _Service:
         totals: DeletableTotals = store
         filed = None
         if settings.outlets.totals:
-            place = Place.at(settings.outlets.totals)
+            place = Place.of(settings.outlets.totals)
             filed = FileTotals(place, lambda: self._bundle, fresh_seconds=LISTED_SECONDS)
             totals = FiledStore(store, filed)
         self._query = QueryEngine(
@@ -204,7 +204,7 @@ class _Service:
         if settings.export_dir:
             sinks.append(Folder(settings.export_dir))
         if outlets.estimates:
-            sinks.append(EstimatesTable(Place.at(outlets.estimates), query.collected))
+            sinks.append(EstimatesTable(Place.of(outlets.estimates), query.collected))
         if outlets.otlp:
             sinks.append(collector(outlets.otlp, DeliveryLog(server)))
         if settings.webhook:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from hubbub.aggregator.ingest.intake import begun
+from hubbub.aggregator.ingest.intake import counted_starts
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.store.contract import TotalsStore
 from hubbub.bundles import Bundle, OpeningKeyPublic
@@ -89,7 +89,7 @@ class Housekeeping:
         unneeded_keys = [key for key in keys if not still_needed(key, now, longest)]
         if not unneeded_keys:
             return
-        starts = await begun(self.bundle, self.store)
+        starts = await counted_starts(self.bundle, self.store)
         for key in sorted(unneeded_keys, key=lambda key: key.end):
             why_kept = ""
             if elapsed - self.served.get(key.id, -_DAY) < _DAY:
@@ -117,8 +117,8 @@ class Housekeeping:
     async def _forget_tags(self) -> None:
         """Deletes tags of windows closed for an hour, once a later epoch has reports."""
         now = self.clocks.earliest() - BELIEVED_SECONDS
-        expired = {w: until for w, until in (await self.store.remembered()).items() if until <= now}
-        starts = await begun(self.bundle, self.store) if expired else []
+        expired = {w: until for w, until in (await self.store.tag_ends()).items() if until <= now}
+        starts = await counted_starts(self.bundle, self.store) if expired else []
         for window, until in expired.items():
             if starts and starts[-1] >= until:
                 await self.store.forget(window)

@@ -192,7 +192,7 @@ class ModelLearner:
                     "model %s: round %d of %d, %d reports",
                     metric.name,
                     finished.number,
-                    learning.last,
+                    learning.last_round,
                     finished.reports,
                 )
             # Another process may have written it; the next step continues from there.
@@ -204,7 +204,7 @@ class ModelLearner:
     ) -> int | None:
         """The epoch of the next round, once it is over; None before, and after the last round."""
         number, now = len(before), self.clocks.earliest()
-        if number > learning.last or due_at(metric, learning, before, now) > now:
+        if number > learning.last_round or due_at(metric, learning, before, now) > now:
             return None
         return learning.epoch_of(number, metric.epoch, _start_epoch(metric, learning, before, now))
 

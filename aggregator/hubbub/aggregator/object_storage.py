@@ -59,7 +59,7 @@ class Place:
         self.name = name
 
     @classmethod
-    def at(cls, text: str) -> Self:
+    def of(cls, text: str) -> Self:
         """The place at a path, or at an address such as s3://BUCKET/PREFIX.
 
         The credentials of an object store come from its own environment variables or files.
@@ -95,7 +95,7 @@ class Place:
         """Whether it is a folder of this machine."""
         return bool(self._files.type_name == "local")
 
-    def shown(self, path: str = "") -> str:
+    def display(self, path: str = "") -> str:
         """A path below it, for messages."""
         return f"{self.name.rstrip('/')}/{path}" if path else self.name
 
@@ -154,7 +154,7 @@ class Place:
             if isinstance(error, FileNotFoundError) and done != "written":
                 raise
             raise StoreUnavailable(
-                f"{self.shown(path)}: cannot be {done}: {_reason(error)}"
+                f"{self.display(path)}: cannot be {done}: {_reason(error)}"
             ) from error
 
 

@@ -76,7 +76,7 @@ class Promised:
             self, days={length: {**self.days.get(length, {}), **current_keep} for length in lengths}
         )
 
-    def until(self, moment: float, metric: Metric) -> Self:
+    def ended_by(self, moment: float, metric: Metric) -> Self:
         """The promise, with former values of `keep` applied only to epochs begun by this moment."""
         current = days_of(metric.keep)
         ended = {
@@ -123,7 +123,7 @@ def length_of(epoch: int, lengths: Collection[str], now: float) -> str:
     return max(begun or lengths, key=lambda length: epoch_start(epoch, length))
 
 
-async def promised(server: Hashes) -> dict[str, Promised]:
+async def read_promises(server: Hashes) -> dict[str, Promised]:
     """The promises of all metrics that were ever served, by name."""
     result = {}
     for raw_name, text in (await server.ask("HGETALL", _KEY)).items():
@@ -173,7 +173,7 @@ async def delete_totals(
     windows: Sequence[Window], store: DeletableTotals, answer_store: AnswerStore
 ) -> int:
     """Deletes these totals, with stored answers about them; returns the number of reports."""
-    windows_with_tags, reports = await store.remembered(), 0
+    windows_with_tags, reports = await store.tag_ends(), 0
     for window in windows:
         if window in windows_with_tags:
             await store.forget(window)  # its tags: without totals no report can count twice
@@ -249,12 +249,12 @@ class Retention:
 
     async def _stored_promises(self, latest: float | None) -> dict[str, Promised]:
         """Promises of all metrics, after storing what the bundle adds by `latest`, if known."""
-        promises = await promised(self._server)
+        promises = await read_promises(self._server)
         for name, metric in self._bundle.metrics.items():
             before = promises.get(name)
             now = (before or Promised({})).with_keep(metric)
             if latest is not None:  # otherwise former promises apply to every epoch
-                now = now.until(latest, metric)
+                now = now.ended_by(latest, metric)
             if now != before:
                 await self._server.durable([("HSET", _KEY, name, now.data())])
                 promises[name] = now

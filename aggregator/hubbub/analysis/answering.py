@@ -84,7 +84,7 @@ def _among_those(row: ValueAnswer, reports: int) -> ValueAnswer:
     )
 
 
-def only_of_all(first: Answer, other: Answer) -> tuple[Answer, Answer]:
+def to_shared_values(first: Answer, other: Answer) -> tuple[Answer, Answer]:
     """Both answers, reduced to the values that every report of both could contain."""
     places = [
         place

@@ -20,7 +20,7 @@ from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import kind_named
 from hubbub.errors import BadParameter
 from hubbub.fields.field import REQUIRED, CatalogField, Entry, fields_of, setting, settings
-from hubbub.fields.kinds import in_interval, number, whole
+from hubbub.fields.kinds import in_interval, integer, number
 from hubbub.fields.rules import is_whole
 from hubbub.mechanisms import (
     AnyMechanism,
@@ -45,12 +45,12 @@ _MAX: Final = 10**13
 class Wishes:
     """Fields of a metric with mechanism "auto", besides epsilon and values; never instantiated."""
 
-    reports: int = setting(whole(1, _MAX), "Expected number of reports in an epoch.", "100_000")
+    reports: int = setting(integer(1, _MAX), "Expected number of reports in an epoch.", "100_000")
     max_payload_bytes: int = setting(
-        whole(1, _MAX), "Longest permitted payload.", "64", default=128
+        integer(1, _MAX), "Longest permitted payload.", "64", default=128
     )
     max_cells: int = setting(
-        whole(1, _MAX), "Largest permitted number of totals.", "65536", default=1 << 22
+        integer(1, _MAX), "Largest permitted number of totals.", "65536", default=1 << 22
     )
     permanent_epsilon: float | None = setting(
         number("a number of nats", MIN_EPSILON, MAX_EPSILON),
@@ -66,7 +66,7 @@ class Wishes:
         number(), "With a number: the largest permitted, above `low`.", "24", default=None
     )
     buckets: int | None = setting(
-        whole(2, MAX_FINE_BUCKETS),
+        integer(2, MAX_FINE_BUCKETS),
         "With a number whose percentiles matter, not its mean: number of buckets.",
         "64",
         default=None,

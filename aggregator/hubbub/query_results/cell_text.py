@@ -52,7 +52,7 @@ _OF_NUMBERS: Final = frozenset({"reports", "level", "change"})
 _UNKNOWN: Final[Mapping[Unit, str]] = {"count": "?", "verdict": "?", "time": "never"}
 
 
-def at_least(sure: float) -> str:
+def rounded_down(sure: float) -> str:
     """A confidence as text, rounded down and never 100%: randomized reports give no certainty."""
     return f"{min(floor(1000 * sure), 999) / 10:.1f}%"
 
@@ -65,7 +65,7 @@ _FORMATTERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "level": lambda level: f"{level:z.2%}",
     "change": lambda change: f"{100 * change:+.2f}",
     "probability": lambda chance: f"{chance:.2g}",
-    "confidence": lambda sure: at_least(sure) if sure >= _TELLING else "too close to call",
+    "confidence": lambda sure: rounded_down(sure) if sure >= _TELLING else "too close to call",
     "epsilon": lambda epsilon: f"{epsilon:.3f}",
     "flag": lambda flag: "yes" if flag else "",
     "verdict": lambda flag: "yes" if flag else "NO",

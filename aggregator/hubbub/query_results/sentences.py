@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from hubbub.errors.grammar import several
 from hubbub.errors.printable import visible
-from hubbub.query_results.cell_text import at_least, error_of, is_of_means, number_text
+from hubbub.query_results.cell_text import error_of, is_of_means, number_text, rounded_down
 from hubbub.query_results.columns import QueryName
 from hubbub.query_results.rows import Document, Row, percentile_name
 
@@ -261,9 +261,9 @@ def _top_sentences(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
         yield (
             "these are all values"
             if is_all
-            else f"these are the most frequent with a confidence of {at_least(these)} at least"
+            else f"these are the most frequent with a confidence of {rounded_down(these)} at least"
         ) + (
-            f", in this order with {at_least(order)}"
+            f", in this order with {rounded_down(order)}"
             if order >= _TELLING
             else f"; their whole order is {_CLOSE}"
         )

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.encoding import to_text
-from hubbub.bundles.promise import Promise, promised_in_all
-from hubbub.catalog.breakdown import lost
+from hubbub.bundles.promise import Promise, merge_promises
+from hubbub.catalog.breakdown import missing_values
 from hubbub.catalog.cover import NONE
 from hubbub.catalog.experiments import Experiment
 from hubbub.catalog.metric import Metric
@@ -33,7 +33,7 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
     """
     history = dict(previous.history)
     promises = previous.promises()
-    _, broken = promised_in_all(promises, {n: Promise.of(entry) for n, entry in metrics.items()})
+    _, broken = merge_promises(promises, {n: Promise.of(entry) for n, entry in metrics.items()})
     problems = []
     for name, metric in metrics.items():
         if all(
@@ -57,7 +57,7 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
                     "bundle that allows more than was promised: lower it, or give the "
                     f'metric a new name, such as "{name}_2"'
                 )
-            if before and (gone := lost(before.breakdown, metric.breakdown)):
+            if before and (gone := missing_values(before.breakdown, metric.breakdown)):
                 problems.append(
                     f'metric "{name}": breakdown has lost {gone}, whose totals would no '
                     "longer be found: restore it"

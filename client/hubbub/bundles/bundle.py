@@ -123,7 +123,7 @@ class Bundle:
             part_of_metric(tier, name)
             for metric in self.metrics.values()
             for version in versions_of(metric)
-            for tier in (version, *(version.at(epsilon) for epsilon in version.tiers))
+            for tier in (version, *(version.at_tier(epsilon) for epsilon in version.tiers))
             for name in streams_of(tier.name, tier.breakdown)
         ]
         streams += [finder_of(metric) for metric in self.metrics.values() if metric.discover]
@@ -149,14 +149,14 @@ class Bundle:
         metric_name, (cell, slash, tier) = metric_name_of(name), name.partition("/")
         metric = self.metrics.get(metric_name)
         if metric is None or f"{metric_name}{slash}{tier}" not in self.streams:
-            return self.asked_in(name)
+            return self.metric_of(name)
         if slash:
             tiers = {f"{epsilon:g}": epsilon for epsilon in metric.tiers if metric.grown}
             tier_metric = self.streams[f"{metric_name}/{tier}"]
             metric = metric.tier_alone(tiers[tier]) if tier in tiers else tier_metric
         return metric if cell == metric_name else part_of_metric(metric, name)
 
-    def asked_in(self, stream: str) -> Metric:
+    def metric_of(self, stream: str) -> Metric:
         """The metric as asked in a stream: with one of its lists. Raises UnknownMetric."""
         if stream not in self.streams:
             base, _, tier = stream.partition("/")
@@ -186,7 +186,7 @@ class Bundle:
         active = {name: Promise.of(metric) for name, metric in self.metrics.items()}
         return unknown | dict(self.promised) | active
 
-    def promised_after(self, metrics: Mapping[str, Metric]) -> dict[str, Promise]:
+    def retired_promises(self, metrics: Mapping[str, Metric]) -> dict[str, Promise]:
         """The promises to carry on for names that the next bundle's metrics no longer have."""
         return {
             name: promise
@@ -302,4 +302,4 @@ def part_of_metric(metric: Metric, name: str) -> Metric:
         fields = ", ".join(f"{field} ({', '.join(names)})" for field, names in rules.items())
         has = f"its breakdown has {fields}" if rules else "it has no breakdown: leave @... out"
         raise UnknownMetric(f'metric "{metric.base_name}" has no part "{cell[:60]}"; {has}')
-    return metric.named(name)
+    return metric.with_name(name)

@@ -88,7 +88,7 @@ class Promise:
         return replace(self, **limits)
 
 
-def promised_in_all(
+def merge_promises(
     before: Mapping[str, Promise], later: Mapping[str, Promise]
 ) -> tuple[dict[str, Promise], dict[str, str]]:
     """The promises of all bundles so far, and how a later bundle breaks them, by name.

@@ -53,7 +53,7 @@ class Tokens:
         '"https://issuer.example.org:7090"',
     )
     devices: int = setting(
-        kinds.whole(1, 100),
+        kinds.integer(1, 100),
         "Number of devices per account that get tokens; an account can send this many "
         "times the reports of one device.",
         "2",

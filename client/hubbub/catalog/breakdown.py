@@ -184,7 +184,7 @@ def streams_of(name: str, rules: Rules) -> Iterator[str]:
     yield from (f"{cell}/{tier}" if tier else cell for cell in cells)
 
 
-def lost(before: Rules, after: Rules) -> str:
+def missing_values(before: Rules, after: Rules) -> str:
     """The values missing from a breakdown, whose totals would be lost; "" if there are none."""
     gone = [
         f'"{name}" of {field}'

@@ -103,7 +103,7 @@ class Experiment:
         """Whether an arm was ended, so that the arms cannot be compared any more."""
         return len(self.live_arms(stopped)) < len(self.arms)
 
-    def drawn(self, coins: "BitSource") -> str:
+    def draw_arm(self, coins: "BitSource") -> str:
         """A device's arm; exactly each weight's share of all secrets gets the arm."""
         place = coins.below(sum(self.arms.values()))
         for arm, weight in self.arms.items():

@@ -12,7 +12,7 @@ class Limits:
     """What one device may report of one metric. Raises BadParameter out of range."""
 
     reports_per_epoch: int = setting(
-        kinds.whole(1, 1000), ("Largest number of reports of one device in an epoch."), "1"
+        kinds.integer(1, 1000), ("Largest number of reports of one device in an epoch."), "1"
     )
     lifetime_epsilon: float = setting(
         # A lifetime at the largest epsilon, a report a second: above it there is no limit.

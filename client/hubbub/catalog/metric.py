@@ -169,7 +169,7 @@ class Metric:
     )
     min_batch: int = setting(
         # A batch hides a report among its others; below ten there is nobody to hide among.
-        kinds.whole(10, 1_000_000),
+        kinds.integer(10, 1_000_000),
         "Smallest number of reports that leave the shuffler together.",
         "1000",
         label="minimum batch",
@@ -380,7 +380,7 @@ class Metric:
             streams=tuple(stream for streams in stream_lists for stream in streams),
         )
 
-    def named(self, name: str) -> Self:
+    def with_name(self, name: str) -> Self:
         """The metric under the name of some of its cells, without checking or building it again."""
         named = copy(self)
         set_derived(named, name=name)
@@ -418,7 +418,7 @@ class Metric:
             arguments_of["beginnings"] = self.beginnings
         return arguments_of
 
-    def at(self, epsilon: float) -> Self:
+    def at_tier(self, epsilon: float) -> Self:
         """The metric at a smaller epsilon, with its current values only: a single stream."""
         return replace(self.tier_alone(epsilon), name=f"{self.stream}/{epsilon:g}", grown=())
 

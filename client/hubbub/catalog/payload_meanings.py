@@ -46,7 +46,7 @@ def label_of(metric: Metric, code: Any) -> str:
         return _range_text(edges[place], edges[place + 1])
     if metric.parts:
         return name_of(randomizer, metric.values, code)
-    return metric.value_kind.named(metric.values, code)
+    return metric.value_kind.code_name(metric.values, code)
 
 
 def _values(metric: Metric, candidates: Sequence[str]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.report_counters import Diagnostics, OnDrop
 from hubbub.client.reporter import Reporter
-from hubbub.client.settings import Account, at_most, check_arguments
+from hubbub.client.settings import Account, check_arguments, epsilon_limit
 from hubbub.client.state.contract import Dropped, State
 from hubbub.client.transport.contract import Transport
 from hubbub.errors import (
@@ -353,8 +353,8 @@ class Client:
             BadParameter: a limit is no number from 0 on.
             StateUnusable: it could not be stored.
         """
-        most = at_most(max_epsilon)
-        local = most if max_local is None else at_most(max_local, "max_local")
+        most = epsilon_limit(max_epsilon)
+        local = most if max_local is None else epsilon_limit(max_local, "max_local")
         self._open_state().prefer(most, local)
         self._reporter.refresh()
 
@@ -367,7 +367,7 @@ class Client:
         from hubbub.client.ledger_view import view  # noqa: PLC0415 few callers need it
 
         state = self._open_state()
-        if self._reporter.drawn() or self._reporter.is_local:  # to include the newest reports
+        if self._reporter.pending() or self._reporter.is_local:  # to include the newest reports
             self._sender.entering.enter()
         return view(self._bundle, state.device_state(), state.payload_records(), self._clock.now())
 
@@ -377,7 +377,7 @@ class Client:
         notice()
         if self._waiting_at_close is not None:
             return self._waiting_at_close
-        drawn = len(self._reporter.drawn())
+        drawn = len(self._reporter.pending())
         with contextlib.suppress(StateUnusable):
             return self._state.waiting() + drawn
         return drawn
@@ -478,7 +478,7 @@ class Client:
         if self._sender.is_busy_here() or self._closing.is_ours():
             return self._is_complete
         # A thread that closes a client which another thread is closing waits for the same result.
-        with self._closing.within(min(max(0.0, timeout), threading.TIMEOUT_MAX)) as is_entered:
+        with self._closing.hold(min(max(0.0, timeout), threading.TIMEOUT_MAX)) as is_entered:
             if is_entered and not self._closed:
                 self._end_for_good(timeout, patient=patient)
         return self._is_complete
@@ -493,7 +493,7 @@ class Client:
             if self._background:
                 self._background.end()
             examples = self._reporter.stop()
-            drawn = self._reporter.drawn()
+            drawn = self._reporter.pending()
             unstored = self._state.unstored(drawn)
             waiting = len(drawn) - len(unstored)
             with contextlib.suppress(StateUnusable):

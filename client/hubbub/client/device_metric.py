@@ -65,7 +65,7 @@ class AskedMetric:
             self.catalog_metric.epoch
         )
 
-    def left_out(self, metric: Metric, epoch: int) -> Outcome | None:
+    def skip_outcome(self, metric: Metric, epoch: int) -> Outcome | None:
         """Returns why this device does not report in an epoch: a notice, or its own coin.
 
         The coin depends neither on the value nor on the chance. So the devices of a lower chance
@@ -138,7 +138,7 @@ class Questions:
             self._memos = {}
             self.arms = {
                 # PRIVACY: an arm depends on the secret alone; reports use other coins.
-                name: experiment.drawn(
+                name: experiment.draw_arm(
                     DeviceMemo(standing.secret, f"experiment/{name}").coins(experiment.purpose)
                 )
                 for name, experiment in self._bundle.experiments.items()

@@ -25,7 +25,7 @@ from hubbub.client.settings import Settings
 from hubbub.client.startup import state_home, transport_of
 from hubbub.client.state.contract import SENT
 from hubbub.client.transport.contract import NotSent
-from hubbub.client.trust.store import beside, look, read_trust
+from hubbub.client.trust.store import possible_paths, read_places, read_trust
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable
 from hubbub.errors.printable import visible
 from hubbub.fields.frozen import frozen
@@ -129,10 +129,10 @@ def _bundle(bundle: Bundle, now: float) -> Iterator[Finding]:
 
 def _trust(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
     """Yields whether each app known here would accept this bundle, or that of `settings.app`."""
-    places = beside(state_home(), settings.state_dir)
+    places = possible_paths(state_home(), settings.state_dir)
     unread = [finding for place in places for finding in _unreadable_trust(place)]
     yield from unread
-    known_keys = [name for name in look(places).pins if settings.app in (None, name)]
+    known_keys = [name for name in read_places(places).pins if settings.app in (None, name)]
     if not known_keys and not unread:
         text = "no app has started here with a bundle: it will trust the first operator it sees"
         yield Finding("trust", "note", text)
@@ -140,7 +140,7 @@ def _trust(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
     for name in known_keys:
         try:
             # The check works on a copy, which is not stored.
-            look(places).admit(name, bundle, None, ())
+            read_places(places).admit(name, bundle, None, ())
         except BundleRefused as error:
             refusals[name] = str(error)
         else:

@@ -124,7 +124,7 @@ class Account:
         """Returns whether nothing is recorded for an epoch, not even that the device ran in it."""
         return epoch > self.floor and epoch not in self.epochs
 
-    def ran(self, epoch: int) -> None:
+    def note_run(self, epoch: int) -> None:
         """Records that the device runs in this epoch, and has not reported for it."""
         if self.is_untouched(epoch):
             self.epochs[epoch] = 0
@@ -134,7 +134,7 @@ class Account:
         """Enters a filler; returns False if the epoch had one, or a report, or that is unknown."""
         if epoch <= self.floor or epoch in self.filled or self.epochs.get(epoch):
             return False
-        self.ran(epoch)
+        self.note_run(epoch)
         self.filled.add(epoch)
         return True
 

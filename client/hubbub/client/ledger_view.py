@@ -161,7 +161,7 @@ def view(
     counts, own_counts = own_counts_of(standing.counts)
     issuer = bundle.tokens.terms.issuer if bundle.tokens else ""
     return LedgerView(
-        on=standing.on,
+        on=standing.is_on,
         metrics=metrics,
         payloads=payloads,
         counts=counts,

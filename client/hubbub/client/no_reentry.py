@@ -30,7 +30,7 @@ class NoReentryLock:
         self._is_taken = False
 
     @contextmanager
-    def within(self, timeout: float = -1) -> Iterator[bool]:
+    def hold(self, timeout: float = -1) -> Iterator[bool]:
         """Holds the lock for a block; yields False if another thread holds it beyond `timeout`.
 
         An exception of a signal handler (Ctrl-C, a worker's time limit) may come between any two

@@ -124,7 +124,7 @@ class Reporter:
         cell = self._cell(metric) if metric.breakdown else metric.name
         if self.lock.is_ours():  # a signal's handler reports in the middle of a report
             return Outcome.OVERFLOWED
-        with self.lock.within(_LOCK_SECONDS) as is_entered:
+        with self.lock.hold(_LOCK_SECONDS) as is_entered:
             if not is_entered:
                 return Outcome.OVERFLOWED
             # The person's choices may have changed while another thread held the lock.
@@ -189,7 +189,7 @@ class Reporter:
         """Return what `act` returns under the lock; OVERFLOWED while a report is being drawn."""
         if self.lock.is_ours():  # a signal's handler reports in the middle of a report
             return Outcome.OVERFLOWED
-        with self.lock.within(_LOCK_SECONDS) as is_entered:
+        with self.lock.hold(_LOCK_SECONDS) as is_entered:
             return act() if is_entered else Outcome.OVERFLOWED
 
     def _note_event(self, name: str, value: Any) -> Outcome:
@@ -216,7 +216,7 @@ class Reporter:
         # PRIVACY: an event that no report can follow from is not stored.
         refusal = (
             self._obstacle(question, question.metric, now, epoch)
-            or question.left_out(question.metric, epoch)
+            or question.skip_outcome(question.metric, epoch)
             or charge(self._standing.accounts, question.metric, epoch, "", enter=False)
         )
         if refusal is not None:
@@ -244,13 +244,13 @@ class Reporter:
     @contextlib.contextmanager
     def _counts_to_store(self, counts: Counter[Any]) -> Iterator[Counter[Any]]:
         """Empty counts for a block that stores them; they come back if it raises StateUnusable."""
-        with self.lock.within():
+        with self.lock.hold():
             moved_counts = Counter(counts)
             counts.clear()
         try:
             yield moved_counts
         except StateUnusable:
-            with self.lock.within():
+            with self.lock.hold():
                 counts.update(moved_counts)
             raise
 
@@ -263,7 +263,7 @@ class Reporter:
         """Load signed states of models, and draw the reports that waited. Raises ModelsRefused."""
         refused: list[Dropped] = []
         try:
-            with self.lock.within():
+            with self.lock.hold():
                 try:
                     self._learner.hear(signed)
                 finally:
@@ -281,7 +281,7 @@ class Reporter:
     def cover(self) -> None:
         """Draw reports of past epochs: defaults where the device ran, and values from events."""
         now = self._clock()
-        with self.lock.within():
+        with self.lock.hold():
             for question, metric in self._metrics_with_default():
                 account = self._standing.accounts[metric.base_name]
                 for epoch in epochs_without_report(account, metric, now):
@@ -296,7 +296,7 @@ class Reporter:
 
     def running(self, moment: float) -> list[tuple[Metric, int]]:
         """Metrics with a default and their epoch at `moment`, if the ledger has no entry for it."""
-        with self.lock.within():
+        with self.lock.hold():
             return [
                 (metric, epoch)
                 for question, metric in self._metrics_with_default()
@@ -315,13 +315,13 @@ class Reporter:
             and (question.metric is not None or fills(self._bundle))
         ]
 
-    def drawn(self) -> list[tuple[int, PendingPayload]]:
+    def pending(self) -> list[tuple[int, PendingPayload]]:
         """Payloads drawn but not yet entered in the state, with their numbers, oldest first."""
         return list(self._drawn)
 
-    def entered(self, upto: int) -> None:
+    def drop_entered(self, upto: int) -> None:
         """Remove the payloads numbered up to `upto`, which the state now holds."""
-        with self.lock.within():
+        with self.lock.hold():
             self._drawn = [(number, drawn) for number, drawn in self._drawn if number > upto]
 
     def refresh(self, standing: DeviceState | None = None) -> None:
@@ -331,12 +331,12 @@ class Reporter:
     def switch(self, *, on: bool) -> None:
         """Stop or resume drawing; a report that another thread is drawing ends first."""
         self._off = not on
-        with self.lock.within():  # a report being drawn ends before this returns
+        with self.lock.hold():  # a report being drawn ends before this returns
             pass
 
     def forget(self) -> int:
         """Discard all that is drawn, noted or awaited; return the last payload's number or 0."""
-        with self.lock.within():
+        with self.lock.hold():
             drawn, self._drawn = self._drawn, []
             self._local_counts.clear()
             self._events.clear()
@@ -350,7 +350,7 @@ class Reporter:
         return self._forget_examples(Outcome.AWAITS_STATE.value)
 
     def _forget_examples(self, reason: str) -> int:
-        with self.lock.within():
+        with self.lock.hold():
             names = [*self._learner.awaited]
             self._learner.awaited.clear()
         self._diagnostics.drop(Dropped(name, reason) for name in names)
@@ -362,7 +362,7 @@ class Reporter:
         self._learner.awaited.clear()
 
     def _adopt_state(self, standing: DeviceState) -> None:
-        with self.lock.within():
+        with self.lock.hold():
             for _, drawn in self._drawn:
                 metric = self._bundle.streams[drawn.stream]
                 account = standing.account(metric)
@@ -374,7 +374,7 @@ class Reporter:
                 standing.account(metric)  # opens a missing account
             self._questions.follow(standing)
             # Last: if a signal handler raises before this, the next call starts over.
-            self._consents = standing.on
+            self._consents = standing.is_on
             self._standing = standing
 
     def _report(
@@ -395,7 +395,7 @@ class Reporter:
         obstacle = self._obstacle(question, metric, moment, epoch)
         if obstacle is None and not question.is_asked_on(metric, epoch):
             obstacle = Outcome.NOT_ITS_ROUND if metric.model else Outcome.NOT_ITS_DAY
-        obstacle = obstacle or question.left_out(metric, epoch)
+        obstacle = obstacle or question.skip_outcome(metric, epoch)
         if obstacle is not None:
             return obstacle
         suffix, teller = question.stream_suffix, None

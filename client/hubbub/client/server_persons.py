@@ -29,7 +29,7 @@ from hubbub.client.person_stores import PersonStore
 from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.report_counters import Diagnostics
 from hubbub.client.reporter import Reporter
-from hubbub.client.settings import at_most, check_arguments
+from hubbub.client.settings import check_arguments, epsilon_limit
 from hubbub.client.state.consent import Consent
 from hubbub.client.state.contract import OutboxReport
 from hubbub.client.state.device_state import DeviceState
@@ -182,8 +182,8 @@ class Person:
 
     def prefer(self, max_epsilon: float | None, *, max_local: float | None = None) -> None:
         """The largest epsilon that this person allows, as `Client.prefer`. Raises StateUnusable."""
-        most = at_most(max_epsilon)
-        local = most if max_local is None else at_most(max_local, "max_local")
+        most = epsilon_limit(max_epsilon)
+        local = most if max_local is None else epsilon_limit(max_local, "max_local")
         self._change(lambda _, state: state.prefer(most, local))
 
     def ledger(self) -> LedgerView:

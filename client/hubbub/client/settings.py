@@ -96,7 +96,7 @@ class Settings:
             from hubbub.errors.addresses import relay_place  # noqa: PLC0415 of few apps
 
             relay_place(self.relay)
-        at_most(self.max_epsilon)
+        epsilon_limit(self.max_epsilon)
         if self.log is not None and self.log not in _LEVELS:
             raise BadParameter(f"log {self.log!r} is not one of {', '.join(_LEVELS)}")
 
@@ -137,7 +137,7 @@ class Settings:
         return sys.flags.dev_mode or development if self.strict is None else self.strict
 
 
-def at_most(max_epsilon: float | None, name: str = "max_epsilon") -> float:
+def epsilon_limit(max_epsilon: float | None, name: str = "max_epsilon") -> float:
     """Returns the largest allowed epsilon in nats, infinity for None. Raises BadParameter."""
     check_arguments(**{name: max_epsilon})
     most = math.inf if max_epsilon is None else max_epsilon

@@ -157,7 +157,7 @@ def fields_of(section: type) -> tuple[CatalogField, ...]:
     return tuple(catalog_fields)
 
 
-def joined(section: type, values: Mapping[str, Any]) -> dict[str, Any]:
+def arguments_of(section: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Values of a dataclass's fields, by name, as its arguments: those of a part in an object."""
     arguments = dict(values)
     for member in fields(section):
@@ -211,4 +211,4 @@ def loaded(section: type, table: Mapping[str, Any]) -> dict[str, Any]:
             if table[member.name] is None and not (member.required or member.entry.always):
                 raise TypeError(f"{member.name}: null is not a value; leave it out")
             values[member.name] = kind.load(table[member.name])
-    return joined(section, values)
+    return arguments_of(section, values)

@@ -173,7 +173,7 @@ def number(what: str = "a number", low: float = -inf, high: float = inf, ends: s
     return in_interval(Interval(low, high, ends), is_integer=False, what=what, read=float)
 
 
-def whole(low: int, high: int) -> Kind:
+def integer(low: int, high: int) -> Kind:
     """A whole number in [low, high]."""
     return in_interval(Interval(low, high), is_integer=True, load=as_whole)
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.layout import Estimates, OneHot, Totals, joined
+from hubbub.mechanisms.layout import Estimates, OneHot, Totals, concat
 from hubbub.mechanisms.mechanism import Value_contra
 from hubbub.mechanisms.pure import ListedMechanism, Pure, PureMechanism
 
@@ -53,7 +53,7 @@ class Grouped(PureMechanism[Value_contra], Protocol[Value_contra]):
             self.response.estimate(Totals(cells=cells, reports=sum(cells)))
             for cells in self.by_group(totals)
         )
-        return joined(groups, totals.reports)
+        return concat(groups, totals.reports)
 
     def by_group(self, totals: Totals) -> Iterator[Sequence[int]]:
         """The cells of each group. Raises ShapeMismatch for totals of another shape."""

@@ -20,7 +20,7 @@ from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure, sketch
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.hashing import encoded, position
-from hubbub.mechanisms.layout import Estimates, OneHot, Totals, joined
+from hubbub.mechanisms.layout import Estimates, OneHot, Totals, concat
 from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
 from hubbub.mechanisms.walsh import WalshHadamard, negative
 
@@ -78,7 +78,7 @@ class HadamardSketch(sketch.Sketch):
         functions = (
             totals.cells[start : start + size] for start in range(0, len(totals.cells), size)
         )
-        return joined(map(self._of_function, functions), totals.reports)
+        return concat(map(self._of_function, functions), totals.reports)
 
     def _of_function(self, cells: Sequence[int]) -> Estimates:
         reports = sum(cells)

@@ -113,7 +113,7 @@ class Estimates:
     reports: int
 
 
-def joined(groups: Iterable[Estimates], reports: int) -> Estimates:
+def concat(groups: Iterable[Estimates], reports: int) -> Estimates:
     """The estimates of all groups, one group after the other; `reports` are those of all."""
     estimates = list(groups)
     return Estimates(

@@ -22,7 +22,7 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.drawn_group import Grouped
-from hubbub.mechanisms.layout import Estimates, Totals, joined
+from hubbub.mechanisms.layout import Estimates, Totals, concat
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.parts import MAX_PARTS, tables_of
 from hubbub.mechanisms.projective import ProjectiveResponse
@@ -175,7 +175,7 @@ class PairedParts(Grouped[int]):
         supports = [(transform.sums(cells, size), sum(cells)) for cells, size in tables]
         if self.groups == 1:
             return self.channel.estimates_among(supports[0][0], totals)
-        return joined((self.channel.estimates(*support) for support in supports), totals.reports)
+        return concat((self.channel.estimates(*support) for support in supports), totals.reports)
 
     def probes(self) -> Sequence[int]:
         if (number := prod(self.sizes)) <= _MAX_PROBES:

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.frozen import frozen
-from hubbub.mechanisms.layout import BitVector, CohortBits, Estimates, OneHot, Totals, joined
+from hubbub.mechanisms.layout import BitVector, CohortBits, Estimates, OneHot, Totals, concat
 from hubbub.mechanisms.mechanism import DomainName, Mechanism, Memo, Memoized, Value_contra
 
 # A listed domain travels in every bundle; past this, hash the values (RAPPOR) instead.
@@ -183,7 +183,7 @@ def cohort_estimates(channel: Pure, layout: CohortBits, totals: Totals) -> Estim
     size = layout.bits + 1
     cohorts = (totals.cells[start : start + size] for start in range(0, layout.size, size))
     estimates = (channel.estimates(counts, reports) for reports, *counts in cohorts)
-    return joined(estimates, totals.reports)
+    return concat(estimates, totals.reports)
 
 
 def bit_odds(channel: Pure, sent: bool) -> Fraction:  # noqa: FBT001 the bit itself

@@ -44,7 +44,7 @@ class _Alphabet(Protocol):
     def code(self, before: str, letter: str) -> _Code:
         """The code of a letter."""
 
-    def next(self, before: str, bits: "_Bits") -> str | None:
+    def next_letter(self, before: str, bits: "_Bits") -> str | None:
         """The next letter; None for bits that are no letter's code. Raises EOFError at the end."""
 
 
@@ -108,7 +108,7 @@ class _Paired:
         escaped = bits << _RARE_BITS + _ESCAPED_BITS | ord(letter)
         return escaped, size + _RARE_BITS + _ESCAPED_BITS
 
-    def next(self, before: str, bits: _Bits) -> str | None:
+    def next_letter(self, before: str, bits: _Bits) -> str | None:
         place = bits.coded(self._read[self._row_after(before)])
         if place < len(self._letters):
             return self._letters[place]
@@ -146,7 +146,7 @@ class _Flat:
             place += last_point - first_point + 1
         return (mark | 1) << _ESCAPED_BITS | point, size + _ESCAPED_BITS
 
-    def next(self, before: str, bits: _Bits) -> str | None:
+    def next_letter(self, before: str, bits: _Bits) -> str | None:
         del before
         if self._marked and not bits.take(1):
             return ""
@@ -263,7 +263,7 @@ def read(bits: int, size: int, *, complete: bool = False) -> Spelled | None:
         if first == 0b11:  # noqa: PLR2004 as above
             prefix = 0b110000 + reader.take(4), 6
         alphabet, begun = _alphabets_by_name()[prefix], reader.used
-        while letter := alphabet.next(text[-1] if text else "", reader):
+        while letter := alphabet.next_letter(text[-1] if text else "", reader):
             text.append(letter)
             begun = reader.used
     except EOFError:

@@ -27,7 +27,7 @@ from hubbub.fields.rules import is_number
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.directions import MAX_DIMENSIONS, book, top_sums
-from hubbub.mechanisms.layout import Estimates, OneHot, Totals, joined
+from hubbub.mechanisms.layout import Estimates, OneHot, Totals, concat
 from hubbub.mechanisms.parameter import MAX_CELLS, check_cells, check_whole, number, whole
 from hubbub.mechanisms.portable_floats import length
 from hubbub.mechanisms.probability import MAX_EPSILON, Probability, exp_at_most, log_at_least
@@ -237,7 +237,7 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
         size = self.words
         books = (totals.cells[start : start + size] for start in range(0, self.layout.size, size))
         estimates = (self.channel.estimates(supports, sum(supports)) for supports in books)
-        return joined(estimates, totals.reports)
+        return concat(estimates, totals.reports)
 
     def probes(self) -> Sequence[tuple[float, ...]]:
         """Both directions of every axis, and what lies between all."""

@@ -63,7 +63,7 @@ def lock_for(recipient: str) -> Lock:
     return lambda clear: pyrage.encrypt(clear, [key])
 
 
-def open_with(passphrase: str) -> Opener:
+def passphrase_opener(passphrase: str) -> Opener:
     """Decrypts with a passphrase.
 
     age refuses parameters that would take too long, judged by this machine's speed over some
@@ -88,7 +88,7 @@ def open_with(passphrase: str) -> Opener:
     return opened
 
 
-def open_by(identity: str) -> Opener:
+def key_opener(identity: str) -> Opener:
     """Decrypts with a private key, AGE-SECRET-KEY-1... Raises BackupUnusable if it is not one."""
     lines = [line for line in identity.splitlines() if line.startswith("AGE-SECRET-KEY-")]
     try:

@@ -46,7 +46,7 @@ class Costs:
     pool_bytes: float
     tag_bytes: float
 
-    def on(self, open_us: float, x_wing_us: float) -> "Costs":
+    def scaled_to(self, open_us: float, x_wing_us: float) -> "Costs":
         """The costs on a machine that opens reports in these times: other times scale alike."""
         factor = open_us / self.open_us
         times = {name: cost for name, cost in asdict(self).items() if name.endswith("_us")}

@@ -104,7 +104,7 @@ def build_bundle(
             caps=catalog.caps,
             serial=serial,
             handovers=handovers,
-            promised=old.promised_after(metrics) if old else {},
+            promised=old.retired_promises(metrics) if old else {},
             development=is_development(public),
             runs=catalog.runs,
             cover=catalog.cover,

@@ -218,8 +218,8 @@ def _truth(metric: Metric, days: Days) -> Mapping[str, Floats]:
     """Each value's share of the people of each day, by its name in answers; or their mean."""
     mechanism: Any = metric.randomizer
     if metric.values is None:
-        return {MEAN: true_values(mechanism, [MEAN], days.codes, days.held)[:, 0]}
+        return {MEAN: true_values(mechanism, [MEAN], days.codes, days.all_counts)[:, 0]}
     names = family_for(mechanism).labels(mechanism, metric.values)
-    people = np.maximum(days.held.sum(axis=1), 1)
-    holding = true_values(mechanism, names, days.codes, days.held)
+    people = np.maximum(days.all_counts.sum(axis=1), 1)
+    holding = true_values(mechanism, names, days.codes, days.all_counts)
     return dict(zip(names, (holding / people[:, None]).T, strict=True))

@@ -21,7 +21,7 @@ from hubbub.catalog import Metric
 from hubbub.catalog.models.features import Feature, features_of
 from hubbub.catalog.models.learning import Learning, class_label, text_label
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.fields.field import fields_of, joined
+from hubbub.fields.field import arguments_of, fields_of
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.exact_accountant import ExactAccountant
 from hubbub.programs.text_files import csv_rows, parse_toml
@@ -58,7 +58,7 @@ class Planned:
             rounds_each=table.get("rounds_each", CROWD_ROUNDS_EACH) if crowded else 0,
         )
         if "epsilon" not in table:  # the largest with which all of a person's keep the promise
-            promise = replace(joined(Metric, table)["crowd"], epochs=model.rounds_each)
+            promise = replace(arguments_of(Metric, table)["crowd"], epochs=model.rounds_each)
             judged = model.held_out > 0
             largest = codes_epsilon(promise, model.dimensions, ExactAccountant(), judged=judged)
             model = replace(model, epsilon=largest)

@@ -218,7 +218,7 @@ class Days:
         return counts.reshape(shape).astype(np.int64)
 
     @property
-    def held(self) -> Numbers:
+    def all_counts(self) -> Numbers:
         """The counts of all people; shape (days, codes)."""
         return self.counted(slice(None), self.count)
 

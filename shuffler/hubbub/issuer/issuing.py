@@ -107,7 +107,7 @@ class Subjects:
             AccessRefused: the token is not of the provider, not for these audiences, or expired.
             ServiceUnavailable: the provider's keys are unknown, and it does not answer.
         """
-        claims, _ = await self._keys.opened(token, *self._audiences)
+        claims, _ = await self._keys.open_token(token, *self._audiences)
         # Cannot collide: names of keys begin differently, and an address has no space.
         return f"/{self._provider} {claims['sub']}"
 

@@ -135,7 +135,7 @@ class Admission:
                 spreadable = [window for window in admissions if may_spread(streams[window.stream])]
                 spent_tokens = await self._intake.add(admissions, spreadable)
             except StoreFull:
-                self._pressure.full()
+                self._pressure.note_full()
                 self.refusals["store_full"] += 1
                 raise ComeBack("the pool is full; send again later", _FULL_SECONDS) from None
             except StoreUnavailable:

@@ -83,7 +83,7 @@ class Backpressure:
         self.reports += reports
         self._room_left -= reports * (self._sizes.get(stream, _REPORT_BYTES) + _REPORT_COST)
 
-    def full(self) -> None:
+    def note_full(self) -> None:
         """Notes that Redis itself refused a write for lack of memory."""
         self._looks = max(self._looks, 1)
 

@@ -153,7 +153,7 @@ class Departures:
         """Whether the dummies that hide the counts are in the pool; if not, a task makes them."""
         if window in self._hiding:
             return False
-        if not await self._pool.hidden.pooled(window, stream.sealed_bytes):
+        if not await self._pool.hidden.move_to_pool(window, stream.sealed_bytes):
             hide = partial(self._hide, window, stream)
             self._begin(self._hiding, window, window, _LACKS_DUMMIES, hide)
             return False
@@ -167,7 +167,7 @@ class Departures:
             of them name a value.
         """
         hiding = stream.noise.most if stream.noise else 0
-        naming = stream.named.most if stream.named else []
+        naming = stream.value_law.most if stream.value_law else []
         number, named_counts = await self._numbers(window, stream)
         sealed: list[bytes] = []
         with self._stages.of("pad", hiding + sum(naming)):
@@ -180,9 +180,9 @@ class Departures:
     async def _numbers(self, window: Window, stream: Stream) -> tuple[int, list[int]]:
         """How many dummies hide the number of reports, and how many name each value."""
         hidden, named_counts = self._pool.hidden, list[int]()
-        number = await hidden.drawn(window, stream.noise) if stream.noise else 0
-        if stream.named:
-            named_counts = await hidden.named(window, stream.named)
+        number = await hidden.draw_number(window, stream.noise) if stream.noise else 0
+        if stream.value_law:
+            named_counts = await hidden.draw_by_value(window, stream.value_law)
         return number, named_counts
 
     async def _seal(

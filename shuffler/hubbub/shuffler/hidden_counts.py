@@ -22,7 +22,7 @@ class HiddenCounts:
     def __init__(self, server: RedisServer) -> None:
         self._server = server
 
-    async def drawn(self, window: Window, noise: CountNoise) -> int:
+    async def draw_number(self, window: Window, noise: CountNoise) -> int:
         """The number of dummies of a window, drawn at the first call by any process.
 
         It is 0 once the crowd has left: the number is deleted then.
@@ -31,7 +31,7 @@ class HiddenCounts:
         """
         return int(await self._store_once(window, "noise", noise.draw()) or 0)
 
-    async def named(self, window: Window, law: ValueNoise) -> list[int]:
+    async def draw_by_value(self, window: Window, law: ValueNoise) -> list[int]:
         """The number of dummies of each value, drawn once as in `drawn`; empty once deleted."""
         text = await self._store_once(window, "named", ",".join(map(str, law.draw())))
         return [int(number) for number in text.split(b",")] if text else []
@@ -47,7 +47,7 @@ class HiddenCounts:
         key = window.key("shuffler:noise")
         await self._server.durable([("HSETNX", key, "sealed", b"".join(sealed))])
 
-    async def pooled(self, window: Window, sealed_bytes: int) -> bool:
+    async def move_to_pool(self, window: Window, sealed_bytes: int) -> bool:
         """Moves the stored dummies into the pool, once; returns whether they are there."""
         step = script(_HIDE, keys_of(window, "pool", "law", "noise"), [sealed_bytes])
         [count] = await self._server.durable([step])
@@ -60,7 +60,7 @@ class HiddenCounts:
     async def windows(self, windows: Collection[Window]) -> frozenset[Window]:
         """Those windows for which a number was drawn, whatever the stream table says now."""
         commands = [("HMGET", w.key("shuffler:law"), "noise", "named") for w in windows]
-        replies = await self._server.each(commands) if commands else []
+        replies = await self._server.ask_each(commands) if commands else []
         answers = zip(windows, replies, strict=True)
         return frozenset(window for window, drawn in answers if drawn != [None, None])
 

@@ -42,7 +42,7 @@ from hubbub.shuffler.hidden_counts import HiddenCounts, settle
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool_replies import TERMS, Level, PoolReplies
 from hubbub.shuffler.redeeming import Paid
-from hubbub.shuffler.shards import CHUNK, Place, chunks, keys_of, places, set_key, spread
+from hubbub.shuffler.shards import CHUNK, Place, by_shard, chunks, keys_of, places, set_key
 
 # A full Redis lets a script continue whose first write deletes. So scripts that make room first
 # delete something, if only a field that does not exist.
@@ -97,7 +97,7 @@ class Pool:
             list_commands.append(("SADD", "shuffler:shards", *several))
         steps: list[Command] = []
         paying: list[Sequence[Paid]] = []
-        for place, all_of_it in spread(reports, shards).items():
+        for place, all_of_it in by_shard(reports, shards).items():
             keys = keys_of(place, "pool", "law", "spent")
             free = [report for report in all_of_it if not isinstance(report, Paid)]
             paid = [report for report in all_of_it if isinstance(report, Paid)]
@@ -265,7 +265,7 @@ class Pool:
         """When a window was first found to be missing in the stream table; `now` if it is new."""
         record_command = ("HSETNX", "shuffler:unknown", window.name, str(now))
         _, since = await self.server.execute([record_command, ("HGET", *record_command[1:3])])
-        return self._replies.since(since, now)
+        return self._replies.valid_moment(since, now)
 
     async def windows(self) -> list[Window]:
         """Every window that may hold anything."""
@@ -328,7 +328,7 @@ class Pool:
             prefixes = [set_key(place, part) for part in ("batch", "crowd", "dummies")]
             keys = keys_of(place, "pool", "batches", "law", "crowds")
             steps.append(script(_COUNTS, keys, prefixes))
-        answers = await self.server.each(steps)
+        answers = await self.server.ask_each(steps)
         counters: dict[Window, Counter[str]] = defaultdict(lambda: Counter(dict.fromkeys(TERMS, 0)))
         for (window, _), numbers in zip(window_places, answers, strict=True):
             if numbers:

@@ -86,7 +86,7 @@ class PoolReplies:
             raise StoreUnavailable(f"{window.name}: its counts in Redis are no numbers") from error
         return Level(reports, takes)
 
-    def since(self, moment: bytes | None, now: float) -> float:
+    def valid_moment(self, moment: bytes | None, now: float) -> float:
         """A moment that is not after `now`; `now` if it is missing or malformed."""
         try:
             start = float(moment or now)

@@ -75,7 +75,7 @@ def chunks(items: Sequence[Thing], size: int = CHUNK) -> Iterator[Sequence[Thing
         yield items[start : start + size]
 
 
-def spread(
+def by_shard(
     reports: Mapping[Window, Sequence[bytes | Paid]], shards: Mapping[Window, int]
 ) -> dict[Place, list[bytes | Paid]]:
     """Assigns each report to a shard by a hash of its bytes, so that a resent one meets itself.

@@ -43,9 +43,9 @@ class ShownCounts:
         noisy = {name for name, stream in streams.items() if stream.is_noisy}
         hidden = hidden | {window for window in terms if window.stream in noisy}
         if self._development:
-            hidden_terms = what_left({w: terms[w] for w in hidden}, streams, hidden)
+            hidden_terms = departed_terms({w: terms[w] for w in hidden}, streams, hidden)
             return {w: terms[w] for w in terms.keys() - hidden} | hidden_terms, {}
-        windows = what_left(terms, streams, hidden)
+        windows = departed_terms(terms, streams, hidden)
         # PRIVACY: a total that omits some streams shows when a report of those arrived, and a total
         #     that includes them shows the number that is hidden.
         hides = hidden or noisy
@@ -60,7 +60,7 @@ class ShownCounts:
         return windows
 
 
-def what_left(
+def departed_terms(
     terms: WindowTerms, streams: Mapping[str, Stream], hidden: Collection[Window]
 ) -> dict[Window, Mapping[str, int]]:
     """The terms of what has left each window's pool; windows that nothing has left are omitted.

@@ -104,7 +104,7 @@ class Stream:
         return bool(self.noise or self.value_noise)
 
     @property
-    def named(self) -> ValueNoise | None:
+    def value_law(self) -> ValueNoise | None:
         """The law of the numbers of dummies of each value; None for none."""
         if self.value_noise is None:
             return None
@@ -113,7 +113,7 @@ class Stream:
     @property
     def expected_named(self) -> int:
         """Mean number of dummies in a crowd that name a given value, over all values."""
-        return self.named.expected if self.named else 0
+        return self.value_law.expected if self.value_law else 0
 
     @property
     def expected_noise(self) -> int:
@@ -263,7 +263,7 @@ def read_stream_table(path: Path) -> StreamTable:
 
 def _shared_fields(stream: Stream) -> tuple[int | str | CountNoise | ValueNoise | None, ...]:
     """The fields that all reports of a stream in one batch must share."""
-    padding = (stream.dummies, stream.noise, stream.named, stream.values, stream.kem)
+    padding = (stream.dummies, stream.noise, stream.value_law, stream.values, stream.kem)
     return stream.sealed_bytes, stream.epoch_seconds, stream.mix, *padding
 
 

@@ -74,7 +74,7 @@ def read_access(path: Path) -> AccessFile:
     except ValueError as error:
         raise BadParameter(f"{path}: cannot be read as TOML: {error}") from error
     table = _Table(path, "", toml)
-    table.only("origin", "oidc", "groups")
+    table.refuse_others("origin", "oidc", "groups")
     groups = _groups(table.table("groups"))
     oidc = _oidc(path, table.table("oidc"), table.text("origin")) if "oidc" in toml else None
     # Refuses an empty file, too, which a full disk or a faulty script may leave.
@@ -104,7 +104,7 @@ class _Table:
     name: str
     fields: Mapping[str, Any]
 
-    def only(self, *names: str) -> None:
+    def refuse_others(self, *names: str) -> None:
         for field in self.fields:
             if field not in names:
                 existing = f"; there are {', '.join(names)}"
@@ -159,7 +159,7 @@ def _groups(groups: _Table) -> dict[str, Grant]:
                 "no longer exists: analysts query over HTTP, with a login or a token of hubbub "
                 "keys token; delete it",
             )
-        group.only("role", "metrics")
+        group.refuse_others("role", "metrics")
         role = group.text("role", ROLES[0])
         if role not in ROLES:
             raise group.wrong("role", f"is not one of {', '.join(ROLES)}")
@@ -171,7 +171,7 @@ def _groups(groups: _Table) -> dict[str, Grant]:
 
 def _oidc(path: Path, table: _Table, origin: str) -> Oidc:
     names = {field.name for field in fields(Oidc)} - {"origin", "secret", "session_seconds"}
-    table.only(*sorted(names | {"secret_file", "session_hours"}))
+    table.refuse_others(*sorted(names | {"secret_file", "session_hours"}))
     issuer = _address(table, "issuer", table.text("issuer"))
     own_origin = urlsplit(_address(_Table(path, "", {}), "origin", origin))
     if own_origin.path not in {"", "/"} or own_origin.query:

@@ -24,7 +24,7 @@ from hubbub.aggregator.access.tokens import Caller, Grant, Way, granted
 from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.errors.printable import visible
 from hubbub.runtime.oidc.provider_keys import CALL_SECONDS, ProviderKeys, check_address
-from hubbub.runtime.oidc.signed_claims import Claims, short
+from hubbub.runtime.oidc.signed_claims import Claims, shorten
 
 
 def check_id_token(
@@ -62,7 +62,7 @@ def groups_of(claims: Claims, claim: str) -> tuple[str, ...] | None:
 def name_of(claims: Claims) -> str:
     """The name of the person for display."""
     names = (claims.get(claim) for claim in ("email", "preferred_username", "name", "sub"))
-    return short(next(name for name in names if isinstance(name, str) and name))
+    return shorten(next(name for name in names if isinstance(name, str) and name))
 
 
 CALLBACK: Final = "/login/callback"
@@ -115,7 +115,7 @@ class Login:
             )
         return url, begun, self._sessions.seal_login(begun)
 
-    def begun(self, cookie: str, state: str) -> Begun:
+    def started_login(self, cookie: str, state: str) -> Begun:
         """The login that an answer belongs to. Raises AccessRefused for one of another browser."""
         login = self._sessions.open_login(cookie) if cookie else None
         if login is None or login.state != state:
@@ -150,7 +150,7 @@ class Login:
 
         Raises StoreUnavailable if it is unknown whether the session was ended.
         """
-        session = self._sessions.open(cookie)
+        session = self._sessions.read_session(cookie)
         if session is None or (session.issuer, session.client) != (
             self.oidc.issuer,
             self.oidc.client,
@@ -169,7 +169,7 @@ class Login:
 
     async def script(self, token: str) -> Caller:
         """The caller of a program's token. Raises AccessRefused for one that is not for us."""
-        claims, _ = await self._keys.opened(token, self.oidc.audience)
+        claims, _ = await self._keys.open_token(token, self.oidc.audience)
         return self._caller(claims, "script", int(claims["exp"]))
 
     async def end(self, cookie: str) -> str | None:
@@ -177,7 +177,7 @@ class Login:
 
         Raises StoreUnavailable if the session continues.
         """
-        if session := self._sessions.open(cookie):
+        if session := self._sessions.read_session(cookie):
             await self._ended.end(session.id, session.until)
         try:
             metadata = await self._keys.description()
@@ -229,7 +229,7 @@ class Login:
             token = await self._exchange_code(client, metadata, begun, answer["code"])
             access_token = str(token.get("access_token", ""))
             id_token = str(token.get("id_token", ""))
-            claims, header = await self._keys.opened(id_token, self.oidc.client)
+            claims, header = await self._keys.open_token(id_token, self.oidc.client)
             check_id_token(
                 claims,
                 header,

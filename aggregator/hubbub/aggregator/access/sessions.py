@@ -80,7 +80,7 @@ class Sessions:
             )
         return sealed
 
-    def open(self, cookie: str) -> Session | None:
+    def read_session(self, cookie: str) -> Session | None:
         """The session, if valid and not expired; EndedSessions has those that were ended."""
         body = self._decrypt("session", cookie)
         if body is None:

@@ -101,7 +101,7 @@ def granted(groups: Collection[str], rights: Mapping[str, Grant]) -> tuple[Grant
     return tuple(grant for group, grant in rights.items() if group in groups)
 
 
-def within(grants: Iterable[Grant], role: Role) -> tuple[Grant, ...]:
+def lower_roles(grants: Iterable[Grant], role: Role) -> tuple[Grant, ...]:
     """The grants, with roles lowered to at most this one."""
     return tuple(Grant(min(grant.role, role, key=ROLES.index), grant.metrics) for grant in grants)
 
@@ -133,7 +133,7 @@ class Token:
 
     def caller(self, rights: Mapping[str, Grant]) -> Caller:
         """The caller who presents it."""
-        grants = within(granted(self.groups, rights), self.role)
+        grants = lower_roles(granted(self.groups, rights), self.role)
         if not self.groups:
             grants = (Grant(self.role),)
         return Caller(
@@ -160,7 +160,7 @@ class Tokens:
         token = self._tokens_by_digest.get(_hash(secret))
         return token if token and token.expires > self._clock() else None
 
-    def all(self) -> list[Token]:
+    def all_tokens(self) -> list[Token]:
         """All tokens of the file, including expired ones."""
         self._reload_if_changed()
         return sorted(self._tokens_by_digest.values(), key=lambda token: token.name)

@@ -42,7 +42,7 @@ class Arrivals:
             Arrival(next(self._numbers), time, window, payload) for payload in payloads
         )
 
-    def after(self, number: int) -> list[Arrival]:
+    def newer_than(self, number: int) -> list[Arrival]:
         """Arrivals after this number, the oldest first; all if the number is from another run."""
         latest = self._arrivals[-1].number if self._arrivals else 0
         return [arrival for arrival in self._arrivals if arrival.number > number or number > latest]

@@ -104,7 +104,7 @@ class Intake:
         """
         # Only known streams and begun epochs reach Redis. One bundle applies to the whole batch.
         bundle = self._bundle
-        metric = bundle.asked_in(window.stream)
+        metric = bundle.metric_of(window.stream)
         if epoch_start(window.epoch, metric.epoch) > self._clocks.latest() + _AHEAD_SECONDS:
             raise BadParameter(f"{_date(window, metric)} of {window.stream} has not begun")
         _check_dummies(metric, dummies, len(sealed))
@@ -146,7 +146,8 @@ class Intake:
         if self._clocks.latest() < closes:
             return False
         if self._clocks.earliest() >= closes and (
-            self._clocks.settled or any(t >= closes for t in await begun(self._bundle, self._store))
+            self._clocks.settled
+            or any(t >= closes for t in await counted_starts(self._bundle, self._store))
         ):
             return True
         self.counts["clocks_differ"] += 1
@@ -180,7 +181,7 @@ class Intake:
         is_over: bool,
     ) -> _Part:
         """Opens and checks one shard's part."""
-        metric = bundle.asked_in(window.stream)
+        metric = bundle.metric_of(window.stream)
         rejected: Counter[str] = Counter()
         key = key_at(bundle.keys, epoch_start(window.epoch, metric.epoch))
         right: list[bytes] = []
@@ -322,11 +323,11 @@ def _date(window: Window, metric: Metric) -> str:
     return f"the epoch of {epoch_date(window.epoch, EPOCH_SECONDS[metric.epoch])}"
 
 
-async def begun(bundle: Bundle, store: TotalsStore) -> list[int]:
+async def counted_starts(bundle: Bundle, store: TotalsStore) -> list[int]:
     """Beginnings of the epochs with counted reports, ascending, in seconds since 1970.
 
     Reports carry their device's epoch, and thousands of devices each have a clock: counted reports
     of an epoch show that it has begun.
     """
     counted = await store.counted(bundle.streams)
-    return sorted({epoch_start(w.epoch, bundle.asked_in(w.stream).epoch) for w in counted})
+    return sorted({epoch_start(w.epoch, bundle.metric_of(w.stream).epoch) for w in counted})

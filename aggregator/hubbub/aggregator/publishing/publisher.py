@@ -134,7 +134,7 @@ class DeliveryLog:
         """Gives up a claim after a failure, so that anyone may try next."""
         await self._server.ask("HDEL", "aggregator:told", name)
 
-    async def done(self, name: str) -> None:
+    async def mark_delivered(self, name: str) -> None:
         """Records the delivery."""
         await self._server.ask("HSET", "aggregator:told", name, "told")
 
@@ -184,7 +184,7 @@ class HttpReceiver:
 
     async def pass_over(self, name: str) -> None:
         """Marks it as done without sending it."""
-        await self.delivery_log.done(self.kind + name)
+        await self.delivery_log.mark_delivered(self.kind + name)
 
     def _post(self, headers: Mapping[str, str], body: bytes) -> None:
         request = urllib.request.Request(self.url, body, dict(headers))  # noqa: S310 http or https, as checked
@@ -270,7 +270,7 @@ class EpochPublisher:
                     [await self._give(selection, epoch, failing, missed) for epoch in closed]
                 )
 
-        counts = await asyncio.gather(*map(give, await self._query.collected.all()))
+        counts = await asyncio.gather(*map(give, await self._query.collected.find_all()))
         return sum(counts), missed
 
     async def _give(

@@ -73,7 +73,7 @@ class TotalsWriter:
         number = 0
         self._written_bundle = b""
         files_by_window = await self.files.listed(self.collected.bundle.streams)
-        async for window, count in self.closed():
+        async for window, count in self.closed_windows():
             try:
                 # Somebody may have deleted the file of a window whose cells Redis still has.
                 is_missing = window not in files_by_window and window not in self._dropped
@@ -94,11 +94,11 @@ class TotalsWriter:
             _log.info("totals written", extra=facts(windows=number, to=self.files.place.name))
         return number
 
-    async def closed(self) -> AsyncIterator[tuple[Window, Counted]]:
+    async def closed_windows(self) -> AsyncIterator[tuple[Window, Counted]]:
         """Yields every closed window of the bundle in Redis, with its count."""
         bundle = self.collected.bundle
         for window, count in sorted((await self.store.counted(bundle.streams)).items()):
-            if self.collected.is_closed(bundle.asked_in(window.stream), window.epoch):
+            if self.collected.is_closed(bundle.metric_of(window.stream), window.epoch):
                 yield window, count
 
     async def first_closing(self) -> str:
@@ -120,7 +120,7 @@ class TotalsWriter:
         """Compares every file with Redis; reads every file."""
         sentences, readable = [], 0
         absent: dict[tuple[str, str], list[int]] = {}
-        counted = dict([item async for item in self.closed()])
+        counted = dict([item async for item in self.closed_windows()])
         for window in sorted({*counted, *await self.files.report_counts()}):
             try:
                 [filed] = await self.files.content([window])
@@ -169,14 +169,14 @@ class TotalsWriter:
 
     def _is_over(self, window: Window) -> bool:
         """Whether Redis may drop the cells, with certainty about the time."""
-        clocks, metric = self.collected.clocks, self.collected.bundle.asked_in(window.stream)
+        clocks, metric = self.collected.clocks, self.collected.bundle.metric_of(window.stream)
         ended = epoch_start(window.epoch + 1, metric.epoch)
         until = ended + self.redis_days * _DAY
         return bool(self.redis_days) and clocks.settled and until <= clocks.earliest()
 
     async def _drop(self, window: Window) -> None:
         """Drops the cells from Redis, after reading the file back and once its tags are deleted."""
-        if window in await self.store.remembered():
+        if window in await self.store.tag_ends():
             return
         [totals], [filed] = await self.store.read([window]), await self.files.content([window])
         if not _agree(totals, filed):

@@ -54,7 +54,7 @@ async def judged_epochs(query: QueryEngine, metric: Metric, newest: int = 1) -> 
         for epoch in selection.epochs
         if query.collected.is_closed(metric, epoch) and reports[epoch] >= metric.fewest
     ]
-    return selection.only(closed_epochs[-newest:])
+    return selection.pick(closed_epochs[-newest:])
 
 
 async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict | None:
@@ -150,7 +150,7 @@ async def _figure_of(query: QueryEngine, metric: Metric, epoch: int, alert: Aler
     epochs = {epoch}
     if isinstance(metric.value_kind, Retention):
         epochs.add(epoch - 1 - metric.value_kind.figures(metric).index(name))
-    selection = (await query.collected.find(metric.name, EpochRange(epochs="all"))).only(
+    selection = (await query.collected.find(metric.name, EpochRange(epochs="all"))).pick(
         sorted(epochs)
     )
     reports = selection.by_epoch()

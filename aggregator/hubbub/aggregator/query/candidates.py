@@ -107,7 +107,7 @@ async def with_candidates(
                 "fewer at once"
             )
     if not strings:
-        saved = ", ".join(saved_list.name for saved_list in await lists.all())
+        saved = ", ".join(saved_list.name for saved_list in await lists.saved())
         raise NothingToLookFor(
             f'metric "{metric.name}" is over strings, but its catalog has no candidates: '
             "pass the strings to look for, as candidates or a saved list "
@@ -157,7 +157,7 @@ class CandidateLists:
         self._server = server
         self._clock = clock
 
-    async def all(self) -> list[SavedList]:
+    async def saved(self) -> list[SavedList]:
         """All readable lists, by name."""
         saved_lists = []
         for name, text in (await self._server.ask("HGETALL", _LISTS_KEY)).items():
@@ -173,7 +173,7 @@ class CandidateLists:
             await self._server.ask("HGET", _STRINGS_KEY, name) if NAME.fullmatch(name) else None
         )
         if packed is None:
-            raise _unknown_list_error(name, await self.all())
+            raise _unknown_list_error(name, await self.saved())
         try:
             strings = json.loads(gzip.decompress(packed))
             return _unique_strings(name, strings, [name])
@@ -187,7 +187,7 @@ class CandidateLists:
 
         Raises BadParameter for an invalid name, an invalid string, or too many.
         """
-        names = [saved_list.name for saved_list in await self.all()]
+        names = [saved_list.name for saved_list in await self.saved()]
         before = await self.find(name) if add and name in names else ()
         checked = _unique_strings(name, [*before, *strings], names)
         new_list = SavedList(name, len(checked), int(self._clock()))
@@ -205,7 +205,7 @@ class CandidateLists:
 
     async def remove(self, name: str) -> None:
         """Deletes a list. Raises UnknownList."""
-        saved_lists = await self.all()
+        saved_lists = await self.saved()
         if name not in [saved_list.name for saved_list in saved_lists]:
             raise _unknown_list_error(name, saved_lists)
         for key in (_LISTS_KEY, _STRINGS_KEY):

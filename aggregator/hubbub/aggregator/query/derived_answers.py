@@ -20,9 +20,9 @@ from hubbub.aggregator.query.estimating import (
     RangeEstimate,
     ranks_for,
 )
-from hubbub.aggregator.query.figures import Figured, Figuring, meant
+from hubbub.aggregator.query.figures import Figured, Figuring, meant_query
 from hubbub.aggregator.query.totals import EpochSelection
-from hubbub.analysis.answering import only_of_all
+from hubbub.analysis.answering import to_shared_values
 from hubbub.analysis.comparisons import top_values
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.comparisons.cross import Cross, crossed
@@ -110,7 +110,7 @@ async def compare(
         swapped_notes = [f"the range that was named second, {dates}, is earlier, so it comes first"]
     works = [await engine.work(holding, query) for holding in holdings]
     old, new = [work.answer for work in works]
-    value_changes = changes(*only_of_all(old, new))
+    value_changes = changes(*to_shared_values(old, new))
     shifts = await asyncio.to_thread(_shifts_between, holdings[0].metric, query, *works)
     values, total = page.of(value_changes, "p_value")
     bounds = [(row.difference, row.low, row.high) for row in value_changes]
@@ -143,7 +143,7 @@ async def figures(
     """
     bundle = engine.collected.bundle
     metric = bundle.metric(name)
-    query, kind = meant(metric, await engine.resolved(name, query), by_cohort=by_cohort)
+    query, kind = meant_query(metric, await engine.resolved(name, query), by_cohort=by_cohort)
     selection = await engine.collected.find(name, query.range)
     parts = parts_by(bundle, selection, by) if by else [Part("", selection, None)]
     answered = [part for part in parts if part.is_answered or not by]

@@ -40,7 +40,7 @@ from hubbub.aggregator.query.report_counts import (
     withheld_sentence,
 )
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch, together
-from hubbub.aggregator.query.watched_reports import Watched, watched
+from hubbub.aggregator.query.watched_reports import Watched, watched_reports
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis.answer import Answer
 from hubbub.bundles import Bundle
@@ -115,10 +115,10 @@ class QueryEngine:
         self.notice = NOTICES[bundle.development]
         self._visible: dict[frozenset[str], Bundle] = {}
 
-    def seen_by(self, viewer: Caller) -> "QueryEngine":
+    def for_viewer(self, viewer: Caller) -> "QueryEngine":
         """The same for one caller: with their metrics only, and with their right to write."""
         engine = copy(self)
-        engine.marks = self.marks.seen_by(viewer)
+        engine.marks = self.marks.for_viewer(viewer)
         if not viewer.sees_all:
             engine.collected = copy(self.collected)
             engine.collected.bundle = self._visible_bundle(viewer)
@@ -141,7 +141,8 @@ class QueryEngine:
         """All metrics, with their reports."""
         terms = await self.collected.terms()
         return [
-            await line(self.collected, selection, terms) for selection in await self.collected.all()
+            await line(self.collected, selection, terms)
+            for selection in await self.collected.find_all()
         ]
 
     async def metric(self, name: str) -> MetricDetail:
@@ -226,8 +227,8 @@ class QueryEngine:
     async def watch(self, after: int) -> Watched:
         """Reports counted after this number; none in production."""
         bundle = self.collected.bundle
-        new = self._arrivals.after(after) if self._arrivals else []
-        return await asyncio.to_thread(watched, bundle, new, self.notice)
+        new = self._arrivals.newer_than(after) if self._arrivals else []
+        return await asyncio.to_thread(watched_reports, bundle, new, self.notice)
 
     async def find_answer(
         self, name: str, query: EstimateQuery

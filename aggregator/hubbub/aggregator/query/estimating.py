@@ -203,7 +203,7 @@ def number_range(metric: Metric) -> tuple[float, float] | None:
     return family_for(metric.randomizer).ends(metric.randomizer)
 
 
-def inside(metric: Metric, means: Iterable[OfNumbers]) -> list[OfNumbers]:
+def clip_to_range(metric: Metric, means: Iterable[OfNumbers]) -> list[OfNumbers]:
     """The means, or shares; the counts of a rate with intervals inside their range."""
     if not metric.rate:
         return list(means)
@@ -225,7 +225,7 @@ def _answer(
     if not metric.grown:
         answer = answer_tiers(lists[0][0], metric.values, query.candidates, confidence, repeats)
         if metric.rate:
-            rows = tuple(inside(metric, answer.values))
+            rows = tuple(clip_to_range(metric, answer.values))
             answer = replace(answer, values=rows, span=number_range(metric))
         return answer
     if query.candidates:

@@ -277,7 +277,7 @@ async def _arms_of(query: QueryEngine, metric: Metric, experiment: Experiment) -
     all_parts = parts_by(query.collected.bundle, selection, experiment.name)
     parts = {part.name: part.own for part in all_parts if part.name in experiment.arms}
     common = sorted(set.intersection(*(set(part.by_epoch()) for part in parts.values())))
-    return Arms(metric, experiment, {arm: parts[arm].only(common) for arm in experiment.arms})
+    return Arms(metric, experiment, {arm: parts[arm].pick(common) for arm in experiment.arms})
 
 
 def _row_of(metric: Metric, arm: str, effect: Effect) -> EffectRow:

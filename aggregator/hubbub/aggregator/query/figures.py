@@ -58,7 +58,7 @@ def figure_kind(metric: Metric) -> "FigureKind | None":
     return _KINDS.get(type(metric.value_kind))
 
 
-def meant(
+def meant_query(
     metric: Metric, query: EstimateQuery, *, by_cohort: bool
 ) -> tuple[EstimateQuery, "FigureKind"]:
     """The question with the epochs that are meant, of an activity or a retention all; the kind.
@@ -143,7 +143,7 @@ class Figuring:
             for day in self.selection.epochs:
                 windows.setdefault(epoch_at(epoch_start(day, _DAY), length), []).append(day)
             for window, days in sorted(windows.items(), reverse=True):
-                in_window = self.selection.only(days)
+                in_window = self.selection.pick(days)
                 if in_window.reports < self._metric.fewest:
                     continue
                 yield count_of(self._joint_estimates(days, days), np.arange(3) >= first).figure(

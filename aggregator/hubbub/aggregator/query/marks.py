@@ -77,13 +77,13 @@ class Marks:
         self._server = server
         self._viewer = EVERYONE
 
-    def seen_by(self, viewer: Caller) -> Self:
+    def for_viewer(self, viewer: Caller) -> Self:
         """The same for one caller: without marks of hidden metrics; publishers write marks."""
         marks = copy(self)
         marks._viewer = viewer  # noqa: SLF001 of the same class
         return marks
 
-    async def all(self, metric: str = "") -> list[Mark]:
+    async def visible_marks(self, metric: str = "") -> list[Mark]:
         """All readable and visible marks, or those in a metric's trend, by date."""
         own_marks = [
             mark
@@ -120,7 +120,7 @@ class Marks:
             AccessRefused: the caller does not publish its metric.
         """
         self._viewer.check("publisher")
-        mark = _mark_named(await self.all(), name, metric)
+        mark = _mark_named(await self.visible_marks(), name, metric)
         self._viewer.check("publisher", mark.metric)
         marks = await self._read()
         fields = [field for field, other in marks.items() if _field(other) == _field(mark)]

@@ -137,14 +137,14 @@ async def learned_model(query: QueryEngine, name: str, confidence: float) -> Lea
     first_epoch = done[0].epoch if done else learning.first_epoch(metric.epoch, now)
     lines = [
         _line(metric, learning.epoch_of(number, metric.epoch, first_epoch), done, number, now)
-        for number in range(learning.last + 1)
+        for number in range(learning.last_round + 1)
     ]
-    judged = done[learning.last].judged if len(done) > learning.last else ()
+    judged = done[learning.last_round].judged if len(done) > learning.last_round else ()
     done = done[: learning.rounds + 1]
     last_round, finished = (done[-1] if done else None), len(done) > learning.rounds
     following = due_at(metric, learning, done, now)
     if metric.development and not done and following <= now:  # not begun: rounds come again
-        following += (learning.last + 1) * EPOCH_SECONDS[metric.epoch]
+        following += (learning.last_round + 1) * EPOCH_SECONDS[metric.epoch]
     weights: list[float] = last_round.weights if last_round else []
     edges: list[float] = []
     if learning.held_out and len(done) > learning.rounds:

@@ -42,7 +42,7 @@ async def line(
     )
     family = None if metric.model else family_for(metric.randomizer)
     lowest, highest = number_range(metric) or (None, None)
-    updated = await collected.updated(selection.only(selection.epochs[-2:]))
+    updated = await collected.updated(selection.pick(selection.epochs[-2:]))
     return MetricLine(
         name=metric.name,
         description=metric.description,

@@ -64,7 +64,7 @@ class EpochSelection:
             reports[window.epoch] += count.reports
         return reports
 
-    def only(self, epochs: Sequence[int]) -> "EpochSelection":
+    def pick(self, epochs: Sequence[int]) -> "EpochSelection":
         """The selection reduced to these epochs."""
         kept_epochs = set(epochs)
         counted = {window: n for window, n in self.counted.items() if window.epoch in kept_epochs}
@@ -204,7 +204,7 @@ class TotalsByEpoch:
         """Checks that Redis answers."""
         await self._shelf.counted(())
 
-    async def all(self) -> list[EpochSelection]:
+    async def find_all(self) -> list[EpochSelection]:
         """Every metric with all epochs that have a report."""
         return await self._all_epochs(self.bundle.metrics.values())
 
@@ -224,7 +224,7 @@ class TotalsByEpoch:
         counted = await self._shelf.counted(metric.streams)
         all_epochs = sorted(set(map(attrgetter("epoch"), counted)))
         epochs = select_epochs(epoch_range, all_epochs, metric.epoch, self._clock())
-        return EpochSelection(metric, (), counted).only(epochs)
+        return EpochSelection(metric, (), counted).pick(epochs)
 
     def with_upstream(
         self, selection: EpochSelection, epoch_range: EpochRange, terms: Terms | None
@@ -234,7 +234,7 @@ class TotalsByEpoch:
         all_epochs = sorted(own | upstream_epochs(metric, terms))
         return own.union(select_epochs(epoch_range, all_epochs, metric.epoch, self._clock()))
 
-    async def joined(self, name: str, epoch_range: EpochRange) -> list[EpochSelection]:
+    async def find_joined(self, name: str, epoch_range: EpochRange) -> list[EpochSelection]:
         """As `find`, and of the metrics that this one supersedes, the latest first.
 
         A range refers to the epochs in which any of them has a report.
@@ -244,7 +244,7 @@ class TotalsByEpoch:
         all_epochs = sorted({epoch for selection in selections for epoch in selection.epochs})
         epochs = select_epochs(epoch_range, all_epochs, metric.epoch, self._clock())
         return [
-            one_metric.only([epoch for epoch in epochs if epoch in one_metric.epochs])
+            one_metric.pick([epoch for epoch in epochs if epoch in one_metric.epochs])
             for one_metric in selections
         ]
 
@@ -281,7 +281,7 @@ class TotalsByEpoch:
             closed = [
                 epoch for epoch in _big_epochs(selection) if self.is_closed(selection.metric, epoch)
             ]
-            newer, earlier = selection.only(closed[-1:]), closed[:-1]
+            newer, earlier = selection.pick(closed[-1:]), closed[:-1]
             why = "the two newest epochs that accept no more reports" + self._open_note(selection)
         if not earlier:
             metric = selection.metric
@@ -292,7 +292,7 @@ class TotalsByEpoch:
                 f"{self._open_note(selection)}; wait for the next, or name two ranges: before and "
                 "after"
             )
-        return selection.only(earlier[-1:]), newer, why
+        return selection.pick(earlier[-1:]), newer, why
 
     def _open_note(self, selection: EpochSelection) -> str:
         """Text about the first epoch that may still change; "" if there is none."""
@@ -311,9 +311,9 @@ class TotalsByEpoch:
         for epoch in selection.epochs:
             periods.setdefault(days_of_period(metric.period, epoch), []).append(epoch)
         found = [
-            selection.only(epochs)
+            selection.pick(epochs)
             for days, epochs in periods.items()
-            if self.is_closed(metric, days[-1]) and selection.only(epochs).reports >= metric.fewest
+            if self.is_closed(metric, days[-1]) and selection.pick(epochs).reports >= metric.fewest
         ]
         if len(found) < 2:  # noqa: PLR2004 one to compare with the other
             raise TooFewEpochs(
@@ -325,7 +325,7 @@ class TotalsByEpoch:
         why = f"the two newest periods of {metric.period} that accept no more reports"
         return found[-2], found[-1], why + self._open_note(selection)
 
-    async def closed(
+    async def find_closed(
         self, metric: Metric, epochs: Sequence[int], dates: str = ""
     ) -> EpochSelection:
         """These epochs (numbers, and `dates` in the grammar of `epochs`), or the newest closed one.
@@ -346,7 +346,7 @@ class TotalsByEpoch:
                     f'metric "{metric.name}": {selection.date(epoch)} has no final totals; an '
                     f"epoch with reports has them once it accepts no more, this one at {closes}"
                 )
-        return selection.only(closed_epochs)
+        return selection.pick(closed_epochs)
 
     async def read(self, selection: EpochSelection) -> SelectedTotals:
         """Totals of all windows. Raises BatchTooSmall below the metric's minimum batch."""

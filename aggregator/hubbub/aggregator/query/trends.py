@@ -11,7 +11,7 @@ import numpy as np
 from hubbub.aggregator.query.answer_notes import notes_of_levels
 from hubbub.aggregator.query.answer_types import Envelope, Epoch
 from hubbub.aggregator.query.engine import QueryEngine
-from hubbub.aggregator.query.estimating import EstimateQuery, inside, ranks_for
+from hubbub.aggregator.query.estimating import EstimateQuery, clip_to_range, ranks_for
 from hubbub.aggregator.query.overview import shown_epochs
 from hubbub.aggregator.query.totals import EpochSelection, SelectedTotals, together
 from hubbub.analysis.answer import OF_NUMBERS, Answer
@@ -134,7 +134,7 @@ async def trend(
     if query.percentiles and values:
         raise BadParameter("a trend follows values or percentiles: leave one of the two out")
     query = await engine.resolved(name, query)
-    selection, *before = await engine.collected.joined(name, query.range)
+    selection, *before = await engine.collected.find_joined(name, query.range)
     before = [] if query.percentiles else before
     joined = [former for former in before if former.reports >= former.metric.fewest]
     answer = (await engine.work(selection, query)).answer
@@ -223,7 +223,7 @@ def series(
                 picked=[picked[index] for index in followed] if picked else (),
                 part=min(reports / max(answer.reports, 1), 1.0),
             )
-            for index, mean in zip(followed, inside(parts[0].metric, means), strict=True):
+            for index, mean in zip(followed, clip_to_range(parts[0].metric, means), strict=True):
                 points[index].append(_point(union, epoch, reports, mean))
     metrics = [part.metric for part in parts]
     return [

@@ -98,7 +98,7 @@ class Releases:
     clock: Callable[[], float] = time.time
     viewer: Caller = EVERYONE
 
-    def seen_by(self, viewer: Caller, collected: TotalsByEpoch) -> "Releases":
+    def for_viewer(self, viewer: Caller, collected: TotalsByEpoch) -> "Releases":
         """The same for one caller and their visible totals; all callers share the budgets."""
         return replace(self, collected=collected, viewer=viewer)
 
@@ -128,7 +128,7 @@ class Releases:
             raise BadParameter(
                 f'metric "{metric.name}" cannot be released: add release to it in the catalog'
             )
-        selection = await self.collected.closed(metric, ask.epochs, ask.dates)
+        selection = await self.collected.find_closed(metric, ask.epochs, ask.dates)
         _refuse_former_lists(metric, selection)
         selected, epochs = await self.collected.read(selection), selection.epochs
         answer = await asyncio.to_thread(
@@ -171,7 +171,7 @@ class Releases:
             )
         if ask.purpose:
             self._known_purpose(ask)
-        selection = await self.collected.closed(metric, ask.epochs, ask.dates)
+        selection = await self.collected.find_closed(metric, ask.epochs, ask.dates)
         [part] = (await self.collected.read(selection)).tiers()
         answer = await asyncio.to_thread(
             release_without_noise, *part, metric.values, cast("ReleaseKind", ask.query), ask.value

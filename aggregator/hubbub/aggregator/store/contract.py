@@ -18,7 +18,7 @@ DUMMIES: Final = "counted:dummies"
 """Of the law: dummies that were counted; they are in the totals' cells, and are nobody's report."""
 
 
-def settled(terms: Mapping[str, int]) -> Mapping[str, int]:
+def without_excess(terms: Mapping[str, int]) -> Mapping[str, int]:
     """A window's terms of the law over all shards, without more dummies than counted reports.
 
     While a crowd arrives, its number of reports may be below zero: a part that was mostly counted
@@ -148,7 +148,7 @@ class TotalsReader(Protocol):
 class DeletableTotals(TotalsReader, Protocol):
     """Totals per window, which can be deleted."""
 
-    async def remembered(self) -> Mapping[Window, int]:
+    async def tag_ends(self) -> Mapping[Window, int]:
         """Windows whose tags are stored, and until when they are needed."""
 
     async def forget(self, window: Window) -> None:

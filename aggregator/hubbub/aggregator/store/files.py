@@ -71,7 +71,7 @@ def newest_bundle(place: Place) -> Bundle:
     for _, _, name in sorted(candidates, reverse=True):
         path = f"{_BUNDLES}/{name}"
         try:
-            return open_bundle(place.read(path), place.shown(path))
+            return open_bundle(place.read(path), place.display(path))
         except BundleRefused as error:
             _log.warning("%s; an older bundle beside it is used, if there is one", error)
             refusal = error
@@ -199,7 +199,7 @@ class FileTotals:
         """
 
         def write() -> bool:
-            name, content = encode(window, totals, self._bundle().asked_in(window.stream))
+            name, content = encode(window, totals, self._bundle().metric_of(window.stream))
             names = self._list(window.stream).get(window, [])
             if any(other.counted.tags > name.counted.tags for other in names):
                 return False
@@ -281,7 +281,7 @@ class FileTotals:
 
     def _definition(self, stream: str) -> str:
         try:
-            return definition_of(self._bundle().asked_in(stream))
+            return definition_of(self._bundle().metric_of(stream))
         except UnknownMetric:  # of a retired metric, which no query concerns
             return ""
 
@@ -289,13 +289,13 @@ class FileTotals:
         metric = self._bundle().streams.get(window.stream)
         date = epoch_date(window.epoch, EPOCH_SECONDS[metric.epoch]) if metric else window.name
         return TotalsUnreadable(
-            f"{self.place.shown(folder_of(window.stream))}: the file of {date} is missing, which "
+            f"{self.place.display(folder_of(window.stream))}: the file of {date} is missing, which "
             "the index has; put it back from a copy, or run hubbub totals write, if Redis still "
             "has the epoch"
         )
 
     def _load(self, window: Window, names: Sequence[FileName], definition: str) -> WindowTotals:
-        place = self.place.shown(names[0].path)
+        place = self.place.display(names[0].path)
         if len(names) > 1:
             raise TotalsUnreadable(
                 f"{place}: beside it is {names[1].name}, another state of {window.name}; the "

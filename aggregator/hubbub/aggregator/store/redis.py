@@ -39,7 +39,7 @@ from hubbub.aggregator.store.contract import (
     Integers,
     Outcome,
     WindowTotals,
-    settled,
+    without_excess,
 )
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, TotalsUnreadable
@@ -158,7 +158,7 @@ class RedisStore:
         enter = ("HSETNX", "aggregator:windows", window.name, "1")
         await self._server.durable([write, enter])
 
-    async def remembered(self) -> Mapping[Window, int]:
+    async def tag_ends(self) -> Mapping[Window, int]:
         return self._numbers(await self._server.ask("HGETALL", "aggregator:remembered"), 0, _MAX)
 
     async def forget(self, window: Window) -> None:
@@ -205,7 +205,7 @@ class RedisStore:
         return self._expected[window]
 
     async def counted_by_window(self) -> Mapping[Window, int]:
-        names = [window.name for window in await self.remembered()]
+        names = [window.name for window in await self.tag_ends()]
         if not names:
             return {}
         # Only current ones, since this is read several times a second.
@@ -228,7 +228,7 @@ class RedisStore:
             for window, number in zip(windows, shards, strict=True)
             for shard in range(number)
         ]
-        parts = iter(await self._server.each(commands))
+        parts = iter(await self._server.ask_each(commands))
         totals = []
         for window, number in zip(windows, shards, strict=True):
             try:
@@ -257,7 +257,7 @@ class RedisStore:
     ) -> dict[Window, tuple[Counter[str], bytes]]:
         """Each window's terms of the law, and the last change of its cells."""
         shards = [(w, shard) for w, n in sorted(shard_counts.items()) for shard in range(n)]
-        answers = await self._server.each(
+        answers = await self._server.ask_each(
             [("HMGET", _key("totals", window, shard), "law", "last") for window, shard in shards]
         )
         terms: dict[Window, Counter[str]] = {}
@@ -272,7 +272,7 @@ class RedisStore:
                 broken.add(window)
                 self._leave_out(window.name)
         return {
-            window: (Counter(settled(shard_terms)), changed[window])
+            window: (Counter(without_excess(shard_terms)), changed[window])
             for window, shard_terms in terms.items()
             if window not in broken
         }
@@ -319,7 +319,7 @@ def _window_totals(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
     terms = Counter[str]()
     for law in laws:
         terms.update(law)
-    count = Counted.of(settled(terms), b"".join(shard.get(b"last", b"") for shard in shards))
+    count = Counted.of(without_excess(terms), b"".join(shard.get(b"last", b"") for shard in shards))
     return WindowTotals(
         cells=summed,
         counted=count.reports,

@@ -80,8 +80,8 @@ class FiledStore:
         await self._unless_away(self._files.delete([window]), None)
         return number
 
-    async def remembered(self) -> Mapping[Window, int]:
-        return await self._redis.remembered()
+    async def tag_ends(self) -> Mapping[Window, int]:
+        return await self._redis.tag_ends()
 
     async def forget(self, window: Window) -> None:
         await self._redis.forget(window)

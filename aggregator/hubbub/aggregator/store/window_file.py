@@ -222,7 +222,7 @@ class FileIndex:
                 continue  # another writer has added it
             return _merged_entries(self._files.values())
         raise StoreUnavailable(
-            f"{self._place.shown(_FOLDER)}: changed while it was read; try again"
+            f"{self._place.display(_FOLDER)}: changed while it was read; try again"
         )
 
     def update(self, changes: Entries) -> None:
@@ -259,8 +259,8 @@ class FileIndex:
         document = json.loads(content) if _name(content) == name else {}
         if document.get("version") != _INDEX_VERSION:
             raise TotalsUnreadable(
-                f"{self._place.shown(path)}: is damaged, or of a version that this hubbub does not "
-                "read; delete it, and the aggregator or hubbub totals write creates it again"
+                f"{self._place.display(path)}: is damaged, or of a version that this hubbub does "
+                "not read; delete it, and the aggregator or hubbub totals write creates it again"
             )
         return {
             Window(stream, int(epoch)): Counted(*counts) if counts else None

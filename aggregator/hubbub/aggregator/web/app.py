@@ -19,7 +19,7 @@ from hubbub.aggregator.query.cache import Turns
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.gauges import exposition
-from hubbub.aggregator.web.guard import LARGEST_STRINGS_BYTES, App, Guard, shared
+from hubbub.aggregator.web.guard import LARGEST_STRINGS_BYTES, App, Guard, with_cors
 from hubbub.aggregator.web.login_routes import LOGIN
 from hubbub.aggregator.web.parameters import Candidates, Questions, check_parameters, needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
@@ -90,7 +90,7 @@ def make_app(
         audit=audit,
         requests=app.state.requests,
     )
-    return shared(guarded, origins) if origins else guarded
+    return with_cors(guarded, origins) if origins else guarded
 
 
 def _page(text: str) -> Callable[[], Response]:

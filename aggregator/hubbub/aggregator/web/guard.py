@@ -157,7 +157,7 @@ class Guard:
         return problem(401, title, detail, {"www-authenticate": "Bearer"}, **way)
 
 
-def shared(app: App, origins: Collection[str]) -> App:
+def with_cors(app: App, origins: Collection[str]) -> App:
     """Returns the application with CORS headers: pages of these origins may read its answers."""
     return CORSMiddleware(
         app,

@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 from hubbub.aggregator.access.callers import SESSION, cookies_of
 from hubbub.aggregator.access.sessions import LOGIN_SECONDS
 from hubbub.aggregator.access.tokens import Role, Way
-from hubbub.aggregator.web.parameters import Who, about, needs
+from hubbub.aggregator.web.parameters import Who, audit_facts, needs
 from hubbub.aggregator.web.problems import PROBLEMS, problem, refused_page
 from hubbub.errors import AccessRefused, HubbubError
 
@@ -82,7 +82,7 @@ async def answered(request: Request) -> Response:
         return _no_login()
     name, return_path = _name(parameters.get("state", "")), "/"
     try:
-        begun = login.begun(_cookie(request, name), parameters.get("state", ""))
+        begun = login.started_login(_cookie(request, name), parameters.get("state", ""))
         return_path = begun.to
         caller, sealed = await login.finish(begun, parameters)
     except HubbubError as error:
@@ -107,7 +107,7 @@ def _no_login() -> Response:
 
 
 def _refusal_page(request: Request, error: HubbubError, return_path: str) -> Response:
-    about(request).why = str(error)[:300]
+    audit_facts(request).why = str(error)[:300]
     status = 403 if isinstance(error, AccessRefused) else 503
     return refused_page(status, str(error), return_path)
 

@@ -51,7 +51,7 @@ def totals_at(
         StoreUnavailable: the place cannot be read.
         MissingDependency: pyarrow is not installed.
     """
-    totals_place = Place.at(place)
+    totals_place = Place.of(place)
     if not totals_place.entries("totals"):
         raise TotalsUnreadable(
             f"{totals_place.name}: contains no totals of hubbub; name the folder or address that "

@@ -129,7 +129,7 @@ def needs(role: Role) -> Any:
     return Depends(check)
 
 
-def about(request: Request) -> Seen:
+def audit_facts(request: Request) -> Seen:
     """What routes add to a request's audit line."""
     facts: Seen = request.state.seen
     return facts
@@ -149,7 +149,7 @@ def _engine_of_caller(request: Request) -> QueryEngine:
     # In a thread: the first question of a caller makes a bundle of the metrics that they see.
     query: QueryEngine = request.app.state.query
     caller: Caller = request.state.caller
-    return query if caller.may_all else query.seen_by(caller)
+    return query if caller.may_all else query.for_viewer(caller)
 
 
 Questions = Annotated[QueryEngine, Depends(_engine_of_caller)]
@@ -221,7 +221,7 @@ async def read_candidates(request: Request) -> Candidates:
     else:
         async with request.app.state.body_turns.turn():
             body = await asyncio.to_thread(parse, raw)
-    about(request).candidates = len(body.candidates)
+    audit_facts(request).candidates = len(body.candidates)
     return body
 
 

@@ -28,7 +28,7 @@ from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.experiments import Experimented, experimented
-from hubbub.aggregator.query.figures import Figured, figure_kind, meant
+from hubbub.aggregator.query.figures import Figured, figure_kind, meant_query
 from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.aggregator.query.report_counts import PipelineStatus
 from hubbub.aggregator.query.trends import MAX_SERIES, Trended
@@ -45,7 +45,7 @@ from hubbub.aggregator.web.parameters import (
     Percentiles,
     Questions,
     Tier,
-    about,
+    audit_facts,
     link_next,
     needs,
     read_candidates,
@@ -280,7 +280,7 @@ async def experiment(
     confidence: Confidence = CONFIDENCE,
 ) -> Experimented:
     """Returns the effect of an experiment's arms on its metrics; valid at every look."""
-    about(request).metric = experiment
+    audit_facts(request).metric = experiment
     return await experimented(query, experiment, confidence)
 
 
@@ -365,7 +365,7 @@ async def take_along(
     if figure_kind(metric):
         answer = "figures"
         # Figures have no strings, and no look at any time.
-        whole_query, _ = meant(metric, refined, by_cohort=False)
+        whole_query, _ = meant_query(metric, refined, by_cohort=False)
         refined = EstimateQuery(range=whole_query.range, confidence=whole_query.confidence)
         with suppress(BatchTooSmall):
             if await _figures_of(query, question.name, whole_query) is None:
@@ -401,5 +401,5 @@ async def one(
     query: Questions, request: Request, model: CatalogName, confidence: Confidence = CONFIDENCE
 ) -> LearnedModel:
     """Returns a model's coefficients, its rounds, and the state that devices use."""
-    about(request).metric = model
+    audit_facts(request).metric = model
     return await learned_model(query, model, confidence)

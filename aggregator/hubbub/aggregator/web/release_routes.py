@@ -16,7 +16,7 @@ from hubbub.aggregator.web.parameters import (
     Questions,
     Text,
     Who,
-    about,
+    audit_facts,
     needs,
 )
 from hubbub.aggregator.web.problems import PROBLEMS
@@ -100,7 +100,7 @@ class TokenLine:
 
 def _releases_of_caller(request: Request, who: Who, query: Questions) -> Releases:
     releases: Releases = request.app.state.releases
-    return releases.seen_by(who, query.collected)
+    return releases.for_viewer(who, query.collected)
 
 
 OwnReleases = Annotated[Releases, Depends(_releases_of_caller)]
@@ -111,7 +111,7 @@ RELEASES: Final = APIRouter(prefix="/v1", responses=PROBLEMS)
 @RELEASES.post("/releases", dependencies=[needs("publisher")])
 async def release(ask: AskBody, request: Request, who: Who, releases: OwnReleases) -> Release:
     """Makes a release. A repeated request gets the same numbers and costs nothing."""
-    about(request).metric, about(request).release = ask.metric, ask.query[:40]
+    audit_facts(request).metric, audit_facts(request).release = ask.metric, ask.query[:40]
     who.check("publisher", ask.metric)
     query = ReleaseQuery(**{**ask.model_dump(), "epochs": tuple(ask.epochs)})
     result = await releases.release(query)
@@ -136,7 +136,7 @@ async def record(releases: OwnReleases) -> Record:
 async def token_lines(request: Request) -> list[TokenLine]:
     """Returns all tokens with their names and expiry."""
     file = request.app.state.access.tokens
-    tokens = file.all() if file else []
+    tokens = file.all_tokens() if file else []
     return [TokenLine(token.name, token.role, token.expires, token.groups) for token in tokens]
 
 
@@ -183,7 +183,7 @@ class ListPage:
 @LISTS.get("", name="every")
 async def every_list(query: Questions) -> ListPage:
     """Returns all saved lists, without their strings."""
-    return ListPage(await query.lists.all())
+    return ListPage(await query.lists.saved())
 
 
 @LISTS.get("/{name}")
@@ -229,13 +229,13 @@ class MarkPage:
 @MARKS.get("", name="every")
 async def every_mark(query: Questions, metric: OfMetric = "") -> MarkPage:
     """Returns all marks, or those of a metric's trend."""
-    return MarkPage(await query.marks.all(metric))
+    return MarkPage(await query.marks.visible_marks(metric))
 
 
 @MARKS.put("/{name}", name="save")
 async def save_mark(query: Questions, request: Request, name: MarkName, body: Marked) -> Mark:
     """Saves a mark, in place of its metric's mark of this name. For the metric's publishers."""
-    about(request).metric = body.metric
+    audit_facts(request).metric = body.metric
     mark = Mark(name, body.date, body.text, body.metric)
     check_mark(mark, query.collected.bundle)
     return await query.marks.save(mark)

@@ -44,7 +44,7 @@ class Trees(Strings):
         spelled = [mechanism.spelled(candidate) for candidate in candidates]
         levels = [mechanism.ends_at(bits) for bits in spelled]
         place_counts = [places.count(*pair) for pair in zip(spelled, levels, strict=True)]
-        return _figures(place_counts, [places.spread(level) for level in levels], totals.reports)
+        return _figures(place_counts, [places.errors(level) for level in levels], totals.reports)
 
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
@@ -143,7 +143,7 @@ def _discovery_answer(tiers: Sequence[Tier], confidence: float, repeats: int) ->
     """A row for each discovered string, and the number of reports with other strings."""
     places = _places(tiers)
     discoveries, reports = discover(places), places.reports
-    spreads = [places.spread(discovery.level + 1) for discovery in discoveries]
+    spreads = [places.errors(discovery.level + 1) for discovery in discoveries]
     raw_estimates = [
         discovery.score * absent
         for discovery, (absent, _) in zip(discoveries, spreads, strict=True)

@@ -73,7 +73,7 @@ def merged_tiers(
     coins = scales**2 @ np.array([tier.stderrs for tier in parts]) ** 2
     places = [tier.place for tier in parts if tier.place is not None]
     place = merged_tiers(places, reports, scales) if places else None
-    stderrs = np.sqrt(coins + chosen_by(scales, reports, estimates))
+    stderrs = np.sqrt(coins + choice_variance(scales, reports, estimates))
     absent = np.sqrt(scales**2 @ np.array([tier.absent for tier in parts]) ** 2)
     numbers = np.array(reports, dtype=np.float64)
     growth = (scales**2 * numbers) @ np.array([tier.growth for tier in parts])
@@ -134,7 +134,7 @@ def tier_scales(variances: Sequence[float], reports: Sequence[int]) -> Floats:
     return scales
 
 
-def chosen_by(scales: Floats, reports: Sequence[int], estimates: Floats) -> Floats:
+def choice_variance(scales: Floats, reports: Sequence[int], estimates: Floats) -> Floats:
     """Variance from who chose which tier: a tier with a scale above 1 stands in for other people.
 
     A tier of n reports with scale c adds s (1 - s) n (c - 1)^2 for a value with share s (sampling

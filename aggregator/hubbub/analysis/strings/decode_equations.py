@@ -60,7 +60,7 @@ class Collection:
         return int(self.counts[:, 0].sum())
 
 
-def once(cells: Places, padding: int) -> Places:
+def padded_places(cells: Places, padding: int) -> Places:
     """Cells of each candidate, shape (candidates, width), in the form for `Design`.
 
     If two hashes set the same bit, it counts once, and `padding` replaces the second.
@@ -185,7 +185,7 @@ def bloom_places(mechanism: Rappor, candidates: Sequence[str]) -> Places:
     for words in _words(candidates, seeds):
         positions = words.reshape(len(words), cohorts, blocks * WORDS)[:, :, :hashes] % bits
         cells = (positions.astype(np.int32) + starts).reshape(len(words), -1)
-        parts.append(once(cells, cohorts * bits))
+        parts.append(padded_places(cells, cohorts * bits))
     return np.concatenate(parts)
 
 

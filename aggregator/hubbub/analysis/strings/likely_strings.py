@@ -72,7 +72,7 @@ def likely_strings(
     if places.tree.cells < _FEWEST_CELLS:
         return []
     search = _Wide(places, discoveries)
-    endings = sorted((ending for ending in search.ended() if ending[0] > _CLEAR), reverse=True)
+    endings = sorted((ending for ending in search.endings() if ending[0] > _CLEAR), reverse=True)
     sure = np.array([score for score, *_ in endings])
     false = np.zeros(len(endings))
     for level in search.levels:
@@ -80,7 +80,7 @@ def likely_strings(
     shares = false / np.arange(1, len(endings) + 1)
     doubts = np.minimum.accumulate(shares[::-1])[::-1].tolist()
     likely = [
-        (text, doubt, places.count(bits, last), *places.spread(last))
+        (text, doubt, places.count(bits, last), *places.errors(last))
         for (_, bits, last, text), doubt in zip(endings, doubts, strict=True)
         if doubt <= false_share
     ]
@@ -156,13 +156,13 @@ class _Wide:
         self._discovered_bits = {discovery.bits for discovery in discoveries}
         self.levels: list[_Level] = []
         for discovery in discoveries:
-            string_cells = self._every, places.own(discovery.bits, self._every)
+            string_cells = self._every, places.places_of(discovery.bits, self._every)
             cell_sums = self._cell_counts[string_cells]
             self._cell_counts[string_cells] -= places.contribution(
                 cell_sums, float(cell_sums.mean()), self._every
             )
 
-    def ended(self) -> Iterator[tuple[float, int, int, str]]:
+    def endings(self) -> Iterator[tuple[float, int, int, str]]:
         """Yields each string that ends at a searched level: score, bits, last level, text."""
         tree, places = self._tree, self._places
         live, paths = [0], np.zeros(1)
@@ -203,7 +203,7 @@ class _Wide:
 
     def _clipped_sum(self, bits: int, groups: Indices) -> float:
         """Sum of a string over these groups, with the largest clipped to what fits the others."""
-        supports = np.sort(self._cell_counts[groups, self._places.own(bits, groups)])
+        supports = np.sort(self._cell_counts[groups, self._places.places_of(bits, groups)])
         fitting = supports[:-1].mean() + _CHANCE * self._places.stderr(groups[-1:])
         return self._places.less_others(
             float(supports[:-1].sum() + min(supports[-1], fitting)), groups

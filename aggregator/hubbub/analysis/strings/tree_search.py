@@ -46,7 +46,7 @@ class RareHits:
         self._scores = _STEPS[usable]
         self._sure = np.minimum(-ndtri(chance[usable]), self._scores)
 
-    def sure(self, score: float) -> float:
+    def zscore(self, score: float) -> float:
         """Normal score as improbable as this score; never above it."""
         if score >= self._scores[-1]:
             return float(self._sure[-1] + score - self._scores[-1])
@@ -165,7 +165,7 @@ class Places:
         """Significance of scores of these groups, since reports hit a string's place at random."""
         return RareHits((self.stderr(groups) / self._step) ** 2)
 
-    def own(self, bits: int, groups: Indices) -> Indices:
+    def places_of(self, bits: int, groups: Indices) -> Indices:
         """Place of a string in each of these groups."""
         return np.array([self.tree.place(bits, group) for group in groups.tolist()])
 
@@ -177,7 +177,7 @@ class Places:
         spread = _CHANCE * np.sqrt(self._noise[groups] + max(mean, 0.0) * (self._own + 1))
         return np.clip(sums, mean - spread, mean + spread)
 
-    def alone(self, sums: Floats, groups: "slice | Indices") -> Floats:
+    def own_part(self, sums: Floats, groups: "slice | Indices") -> Floats:
         """Part of the sums at a string's places, in groups of one job, that is its own.
 
         A place with significantly more than the least one is shared with another string.
@@ -195,10 +195,12 @@ class Places:
         """Estimate of a string from the jobs from `first` on, in reports."""
         tree = self.tree
         groups = np.arange(tree.groups)[self.groups_of(first, tree.jobs - 1)]
-        total = self.less_others(float(self.held[groups, self.own(bits, groups)].sum()), groups)
+        total = self.less_others(
+            float(self.held[groups, self.places_of(bits, groups)].sum()), groups
+        )
         return total * tree.jobs / (tree.jobs - first)
 
-    def spread(self, first: int) -> tuple[float, float]:
+    def errors(self, first: int) -> tuple[float, float]:
         """Standard error of `count` of an absent string, and the variance per true report."""
         jobs = self.tree.jobs
         scale = jobs / (jobs - first)
@@ -352,7 +354,10 @@ class _Search:
             sums += self._own_counts[function, first + (continuations ^ turned)]
         cut = float(self._chance.scores(np.array(least)))
         for child in np.nonzero(sums > cut * self._stderr)[0].tolist():
-            yield before << self._width | child, self._chance.sure(sums[child] / self._stderr)
+            yield (
+                before << self._width | child,
+                self._chance.zscore(sums[child] / self._stderr),
+            )
 
     def _rows_of(self, before: int) -> list[tuple[int, int]]:
         if before not in self._rows:
@@ -369,14 +374,14 @@ class _Search:
     def _score(self, bits: int) -> float:
         counts = self._own_counts
         total = sum(float(counts[pair]) for pair in enumerate(self._places(bits)))
-        return self._chance.sure((total - self._others) / self._stderr)
+        return self._chance.zscore((total - self._others) / self._stderr)
 
     def _accept(self, bits: int, score: float) -> None:
         places = self._places(bits)
         string_cells = np.arange(len(places)), np.array(places)
         cell_sums = self._own_counts[string_cells]
         deduction = self._all.contribution(cell_sums, float(cell_sums.mean()), self._groups)
-        self._own_counts[string_cells] -= self._all.alone(deduction, self._groups)
+        self._own_counts[string_cells] -= self._all.own_part(deduction, self._groups)
         self._beginnings.take(bits >> self._width, score)
 
 
@@ -398,7 +403,7 @@ def _confirmed_strings(places: Places, nodes: Sequence[tuple[int, _Node]]) -> It
     for index in np.argsort(-scores, kind="stable").tolist():
         level, bits = nodes[index][0], nodes[index][1].bits
         spelled = tree.read(bits)
-        own_places = places.own(bits, all_groups)
+        own_places = places.places_of(bits, all_groups)
         groups = all_groups[places.groups_of(level + 1, tree.jobs - 1)]
         own_sums = residual[groups, own_places[groups]]
         score = places.less_others(float(own_sums.sum()), groups) / (places.stderr(groups) or inf)

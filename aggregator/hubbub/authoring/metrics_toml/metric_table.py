@@ -30,7 +30,7 @@ from hubbub.catalog.values.part_values import size_of
 from hubbub.catalog.values.value_kind import OTHER, Complain
 from hubbub.catalog.values.value_kinds import KINDS, kind_named
 from hubbub.errors import BadParameter, UnknownMetric
-from hubbub.fields.field import CatalogField, fields_of, joined
+from hubbub.fields.field import CatalogField, arguments_of, fields_of
 from hubbub.mechanisms import REGISTRY, is_number
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.mechanisms.wave import SquareWave
@@ -162,7 +162,7 @@ _ENDS: Final = ("low", "high")
 
 
 def _build_metric(name: str, context: Around, fields: Mapping[str, Any]) -> Metric:
-    arguments = joined(Metric, fields)
+    arguments = arguments_of(Metric, fields)
     metric = Metric(name=name, caps=context.caps, filled=context.filled, **arguments)
     ends = [*metric.edges, *(metric.parameters[end] for end in _ENDS if end in metric.parameters)]
     if metric.alert and ends:
@@ -268,7 +268,7 @@ def _central(
     checked = terms | epsilon | {"epoch": table.get("epoch")}
     if any(fields[name].problem(value) for name, value in checked.items()):
         return None  # which is told with all other fields
-    crowd: Crowd = joined(
+    crowd: Crowd = arguments_of(
         Metric, {name: fields[name].entry.kind.read(value) for name, value in terms.items()}
     )["crowd"]
     if isinstance(table.get("dummies"), str):

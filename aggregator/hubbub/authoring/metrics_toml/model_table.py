@@ -20,7 +20,7 @@ from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.model_metric import limits_of
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.errors import BadParameter
-from hubbub.fields.field import fields_of, joined
+from hubbub.fields.field import arguments_of, fields_of
 from hubbub.mechanisms.gradient import problem_with_classes
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 
@@ -82,7 +82,7 @@ def read_model(name: str, table: Mapping[str, Any], context: Around, complain: C
             parameters={"dimensions": learning.dimensions, **pool_for(settings["epsilon"])},
             limits=limits_of(learning, settings["epsilon"], settings.get("central_epsilon")),
             model=learning,
-            **joined(Metric, settings),
+            **arguments_of(Metric, settings),
         )
     except BadParameter as error:
         wrong("crowd" if crowded else "kind", str(error))
@@ -113,7 +113,7 @@ def _with_crowd(
     complain: Complain,
 ) -> dict[str, Any]:
     """What a model's central promise implies: local epsilon and minimum batch."""
-    promise = replace(joined(Metric, settings)["crowd"], epochs=learning.reports)
+    promise = replace(arguments_of(Metric, settings)["crowd"], epochs=learning.reports)
     crowd = promise.reports
     if settings.get("min_batch", crowd) != crowd:
         complain("min_batch", f"must be the crowd, {crowd:,}; leave it out")

@@ -30,7 +30,7 @@ NOISE: Final = "noise"
 """For `dummies`: the shuffler draws a number of them for each value, by the best law."""
 WORDS: Final = (AUTO, DEVICES, NOISE)
 _IN_WORDS: Final = f'"{AUTO}", "{DEVICES}" or "{NOISE}"'
-_DUMMIES: Final = kinds.whole(0, 1_000_000)
+_DUMMIES: Final = kinds.integer(0, 1_000_000)
 
 
 def _problem(value: Any) -> str:
@@ -105,7 +105,7 @@ class Crowd:
         default="",
     )
     reports: int = setting(
-        kinds.whole(10, 1_000_000),
+        kinds.integer(10, 1_000_000),
         "Smallest number of reports of an epoch that leave the shuffler; with fewer, none leave.",
         "30000",
         label="crowd",
@@ -156,7 +156,7 @@ class Crowd:
         default=0.0,
     )
     dummies_shift: int = setting(
-        kinds.whole(0, 20_000),
+        kinds.integer(0, 20_000),
         "Mean of the secret number of a value's dummies; the largest is twice the mean.",
         "36",
         label="dummies of a value, on average",

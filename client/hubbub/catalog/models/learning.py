@@ -204,13 +204,13 @@ class Learning:
         _pair(), "Range of a numeric label.", "[0, 100]", default=(0.0, 1.0)
     )
     rounds: int = setting(
-        kinds.whole(3, _MAX_ROUNDS),
+        kinds.integer(3, _MAX_ROUNDS),
         "Number of rounds; each person sends a gradient in one of them.",
         "8",
         default=8,
     )
     rounds_each: int = setting(
-        kinds.whole(1, _MAX_ROUNDS),
+        kinds.integer(1, _MAX_ROUNDS),
         "In a crowd: number of rounds in which a device takes part, drawn evenly from all "
         "rounds, including the round that measures columns.",
         "4",
@@ -266,7 +266,7 @@ class Learning:
         return dimensions_of(len(self.columns), len(self.classes))
 
     @property
-    def last(self) -> int:
+    def last_round(self) -> int:
         """The number of the last round, which is that of the judges if there are some."""
         return self.rounds + (self.held_out > 0)
 
@@ -275,8 +275,8 @@ class Learning:
         first = self._begin_epoch(length)
         if length != MINUTE:
             return first
-        cycles = max(0, epoch_at(now, length) - first) // (self.last + 1)
-        return first + cycles * (self.last + 1)
+        cycles = max(0, epoch_at(now, length) - first) // (self.last_round + 1)
+        return first + cycles * (self.last_round + 1)
 
     def epoch_of(self, number: int, length: str, first: int) -> int:
         """The epoch of a round, if round 0 is in the epoch `first`."""
@@ -286,9 +286,9 @@ class Learning:
         """The round in an epoch; None for none."""
         since = epoch - self._begin_epoch(length)
         if length == MINUTE:
-            return since % (self.last + 1) if since >= 0 else None
+            return since % (self.last_round + 1) if since >= 0 else None
         number, rest = divmod(since, _APART)
-        return None if rest or not 0 <= number <= self.last else number
+        return None if rest or not 0 <= number <= self.last_round else number
 
     def turns(self, coins: BitSource) -> frozenset[int]:
         """The rounds of a device, drawn by its own coins.
@@ -298,7 +298,7 @@ class Learning:
         """
         place = coins.below(_OF)
         if _CENTRE <= place < _CENTRE + round(self.held_out * _OF):
-            return frozenset({self.last})
+            return frozenset({self.last_round})
         if not self.rounds_each:
             return frozenset({0 if place < _CENTRE else 1 + coins.below(self.rounds)})
         free_rounds = list(range(self.rounds + 1))

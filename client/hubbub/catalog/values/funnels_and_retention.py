@@ -8,7 +8,7 @@ from hubbub.catalog.epochs import epoch_at, epoch_start
 from hubbub.catalog.values.past_kind import PastKind, reasons_without
 from hubbub.errors import BadParameter
 from hubbub.fields.field import Entry
-from hubbub.fields.kinds import names, whole
+from hubbub.fields.kinds import integer, names
 
 STEPS: Final = Entry(
     kind=names(2, 20),
@@ -24,7 +24,7 @@ _VALUES: Final = (AGAIN, FIRST_OF_WEEK, FIRST_OF_28)
 LATER: Final = "later"
 """The value of all weeks after the last that is counted."""
 WEEKS: Final = Entry(
-    kind=whole(1, 52),
+    kind=integer(1, 52),
     meaning='With `kind = "retention"`: how many weeks after the first are counted one by one.',
     example="8",
 )

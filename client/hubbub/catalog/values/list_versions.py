@@ -23,7 +23,7 @@ STREAM: Final = re.compile(rf"(/v[0-9]{{1,6}})?(/[0-9.e+-]{{1,16}})?|/{FINDER}")
 _MOST: Final = 16
 
 GROWN: Final = entry(
-    kinds.ascending("how many values there were", "ascend", kinds.whole(1, 1 << 24)),
+    kinds.ascending("how many values there were", "ascend", kinds.integer(1, 1 << 24)),
     "How many values the lists before had, where values were appended.",
     written=False,
 )

@@ -48,7 +48,7 @@ class ValueSet(ValueKind):
             code |= 1 << place
         return code
 
-    def named(self, values: Sequence[str], code: Any) -> str:
+    def code_name(self, values: Sequence[str], code: Any) -> str:
         return ", ".join(name for index, name in enumerate(values) if code >> index & 1) or "none"
 
     def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:

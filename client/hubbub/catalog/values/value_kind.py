@@ -105,7 +105,7 @@ class ValueKind:
             raise NotListed(f"the value is not one of its {len(metric.values)} values")
         return code
 
-    def named(self, values: Sequence[str], code: Any) -> str:
+    def code_name(self, values: Sequence[str], code: Any) -> str:
         """Returns the readable name of a mechanism's code."""
         return str(values[code])
 

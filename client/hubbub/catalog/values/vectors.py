@@ -157,7 +157,7 @@ class Vector(ValueKind):
         shorter = min(largest * vector_length, mechanism.max_length) / max(vector_length, 1.0)
         return tuple(shorter * x for x in scaled)
 
-    def named(self, values: Sequence[str], code: Any) -> str:
+    def code_name(self, values: Sequence[str], code: Any) -> str:
         return "vectors"
 
     def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Background:
             self._wake.set()
         if self._is_running() or self._lock.is_ours():
             return
-        with self._lock.within(0) as is_entered:  # else another thread is just starting it
+        with self._lock.hold(0) as is_entered:  # else another thread is just starting it
             if not is_entered or self._is_running() or self._end.is_set():
                 return
             thread = threading.Thread(target=self._run, name="hubbub-sender", daemon=True)

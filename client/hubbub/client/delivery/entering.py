@@ -114,7 +114,7 @@ class Entering:
         With `gently` it pauses between seals, so that threads of the app never wait long, until one
         of them flushes. After StateUnusable no payload is lost.
         """
-        with self.lock.within(seconds_left(-1)) as is_entered:
+        with self.lock.hold(seconds_left(-1)) as is_entered:
             if not is_entered:
                 raise StateBusy("another thread is entering reports all the time; try again")
             if self._reporter.is_local:
@@ -136,7 +136,7 @@ class Entering:
 
     def keep_running(self) -> None:
         """Records that the device runs, before any report about it leaves. Raises StateUnusable."""
-        with self.lock.within():
+        with self.lock.hold():
             self._keep_running(self._clock.now())
 
     def adopt(self, entries: Sequence[OutboxEntry]) -> None:
@@ -146,14 +146,14 @@ class Entering:
 
     def _keep_running(self, moment: float) -> None:
         if running := self._reporter.running(moment):
-            self._state.ran(running)
+            self._state.note_run(running)
             self._reporter.refresh()
 
     def _enter_own(self, *, gently: bool) -> DeviceState | None:
         self._reporter.cover()
-        drawn = self._reporter.drawn()
+        drawn = self._reporter.pending()
         standing = self._enter(drawn, "", gently=gently)
-        self._reporter.entered(drawn[-1][0] if drawn else 0)
+        self._reporter.drop_entered(drawn[-1][0] if drawn else 0)
         return standing
 
     def _enter(

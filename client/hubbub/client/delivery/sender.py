@@ -109,7 +109,7 @@ class Sender:
 
     def _held_back(self) -> WaitingReport:
         exclusions = waiting_epochs(self._bundle, self._clock.now())
-        return [*exclusions, *self.tokens.held] if self.tokens else exclusions
+        return [*exclusions, *self.tokens.waiting] if self.tokens else exclusions
 
     def flush(self, seconds: float, *, patient: bool) -> bool:
         """Sends for at most `seconds`, retrying if `patient`; returns whether nothing is left."""
@@ -145,7 +145,7 @@ class Sender:
         """
         started = self._clock.monotonic()
         # Another thread may be in the middle of a submission: wait no longer than promised.
-        with self._sending.within(max(0.0, timeout_seconds)) as is_free:
+        with self._sending.hold(max(0.0, timeout_seconds)) as is_free:
             if not is_free:
                 return 0.0
             remaining_seconds = min(
@@ -161,7 +161,7 @@ class Sender:
         """
         if not (self._reporter.awaits_models and timeout_seconds > 0) or self._stopped.is_set():
             return
-        with self._sending.within(timeout_seconds) as is_free:
+        with self._sending.hold(timeout_seconds) as is_free:
             if not is_free:
                 return
             try:
@@ -185,7 +185,7 @@ class Sender:
         if not self._sending.is_ours():  # this thread might hold the transport's lock as well
             self._transport.close()
         for lock in (self._sending, self.entering.lock):
-            with lock.within(seconds_left()):
+            with lock.hold(seconds_left()):
                 pass
 
     def is_busy_here(self) -> bool:
@@ -340,7 +340,7 @@ class Sender:
                 former = stored_notice(stored, operator)
                 return former is None or notice.follows(former)
 
-            self._state.heed(signed, follows)
+            self._state.keep_notice(signed, follows)
             self._reporter.refresh()
             self._last_notice = signed
         except NoticeRefused as error:

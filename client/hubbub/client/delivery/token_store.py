@@ -59,7 +59,7 @@ class TokenStore:
         self._lacking: set[Kind] = set()
 
     @property
-    def held(self) -> list[tuple[str, int, int]]:
+    def waiting(self) -> list[tuple[str, int, int]]:
         """Returns reports that wait for a token: stream, first and last epoch."""
         return [(stream, epoch, epoch) for stream, epoch, _ in sorted(self._lacking)]
 
@@ -67,7 +67,7 @@ class TokenStore:
         """Requests the tokens that are due; repeats failed requests later. Raises StateUnusable."""
         if self._ask is None or timeout_seconds <= 0 or self.lock.is_ours():
             return
-        with self.lock.within(0) as is_entered:
+        with self.lock.hold(0) as is_entered:
             if not is_entered or self._clock.monotonic() < self._not_before:
                 return
             # A device that runs in an epoch with a default reports on it sooner or later.

@@ -143,7 +143,7 @@ class State(Protocol):
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
         """Yields what ended processes noted and did not enter, by owner. Enter it at once."""
 
-    def ran(self, running: Sequence[tuple[Metric, int]]) -> None:
+    def note_run(self, running: Sequence[tuple[Metric, int]]) -> None:
         """Records that the device runs in these epochs, so that their default can be reported."""
 
     def take(
@@ -175,7 +175,7 @@ class State(Protocol):
     def prefer(self, epsilon: float, max_local: float) -> None:
         """Stores the largest epsilon that the person allows a report: by its promise, and local."""
 
-    def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
+    def keep_notice(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
         """Stores an operator's notice if it `follows` the stored one (b"" for none)."""
 
     def count(self, counts: Mapping[str, int]) -> None:

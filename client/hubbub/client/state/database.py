@@ -142,7 +142,7 @@ class Database:
 
     @contextlib.contextmanager
     def _lock_in_time(self) -> Iterator[None]:
-        with self.lock.within(seconds_left()) as is_entered:
+        with self.lock.hold(seconds_left()) as is_entered:
             if not is_entered:
                 raise StateBusy(f"{self._path}: another thread uses it all the time; try again")
             try:

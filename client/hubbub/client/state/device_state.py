@@ -53,7 +53,7 @@ class DeviceState:
     notice: bytes = field(default=b"", repr=False)
 
     @property
-    def on(self) -> bool:
+    def is_on(self) -> bool:
         """Returns whether the person lets this device report."""
         return is_on(self.consent.generation)
 

@@ -108,7 +108,7 @@ class FolderState:
     ) -> tuple[list[Dropped], DeviceState]:
         name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
-            standing, done = self._device_state(rows), payload_queries.done(rows, name)
+            standing, done = self._device_state(rows), payload_queries.last_entered(rows, name)
             new_entries = [e for e in entries if e.number > done]
             if not standing.may_send:
                 lost = [*lost, *(Dropped(e.drawn.stream, OPERATOR_CHANGED) for e in new_entries)]
@@ -126,7 +126,7 @@ class FolderState:
             payload_queries.prune(rows)
             rows.execute("INSERT OR REPLACE INTO journals VALUES (?, ?)", (name, upto))
         if not owner:
-            self._notes.entered(upto)
+            self._notes.mark_entered(upto)
         return [*self._watch.given_up(), *dropped], standing
 
     def adopt(self, entries: Sequence[OutboxEntry]) -> list[Dropped]:
@@ -149,7 +149,7 @@ class FolderState:
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
         for path, records in orphans(self._folder):
             with self._transaction() as rows:
-                done = payload_queries.done(rows, path.name)
+                done = payload_queries.last_entered(rows, path.name)
             new_records = [(number, drawn) for number, drawn in records if number > done]
             if new_records:
                 yield path.name, new_records
@@ -160,11 +160,11 @@ class FolderState:
             with self._transaction() as rows:
                 payload_queries.bury(rows, path.name)
 
-    def ran(self, running: Sequence[tuple[Metric, int]]) -> None:
+    def note_run(self, running: Sequence[tuple[Metric, int]]) -> None:
         with self._transaction(durable=True) as rows:
             standing = sealed_tables.device_state(rows)
             for metric, epoch in running:
-                standing.account(metric).ran(epoch)
+                standing.account(metric).note_run(epoch)
             sealed_tables.save(rows, {m.base_name: standing.account(m) for m, _ in running})
 
     def take(
@@ -237,7 +237,7 @@ class FolderState:
         preferences = {"preference": epsilon, "max_local": max_local}
         self._decide(lambda rows: sealed_tables.commit(rows, **preferences), careful=careful)
 
-    def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
+    def keep_notice(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
         with self._transaction() as rows:
             if follows(sealed_tables.notice(payload_queries.read_facts(rows))):
                 payload_queries.set_meta(rows, notice=notice)

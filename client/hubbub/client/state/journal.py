@@ -167,7 +167,7 @@ class Notes:
             self._last = self._journal.append(drawn) if self._journal else self._last + 1
             return self._last
 
-    def entered(self, upto: int) -> None:
+    def mark_entered(self, upto: int) -> None:
         """Marks payloads up to this number as entered in the state."""
         with self._lock:
             self._entered = upto

@@ -106,7 +106,7 @@ class MemoryState:
             charged = replace(self._standing, accounts=deepcopy(self._standing.accounts))
             admissions, refused = admit(new_entries, charged)
             if admissions:
-                self._shared.tell(charged)
+                self._shared.store(charged)
                 self._standing.accounts = charged.accounts
             for entry in admissions:
                 self._last += 1
@@ -122,7 +122,7 @@ class MemoryState:
     def adopt(self, entries: Sequence[OutboxEntry]) -> list[Dropped]:
         with self._lock:
             self._merge_shared()
-            if not self._standing.on:
+            if not self._standing.is_on:
                 return [Dropped(entry.drawn.stream, DISABLED) for entry in entries]
             for entry in entries:
                 self._last += 1
@@ -138,13 +138,13 @@ class MemoryState:
         """Yields nothing: notes end with their process."""
         return iter(())
 
-    def ran(self, running: Sequence[tuple[Metric, int]]) -> None:
+    def note_run(self, running: Sequence[tuple[Metric, int]]) -> None:
         with self._lock, self._shared.alone():
             self._merge_shared()
             standing = replace(self._standing, accounts=deepcopy(self._standing.accounts))
             for metric, epoch in running:
-                standing.account(metric).ran(epoch)
-            self._shared.tell(standing)
+                standing.account(metric).note_run(epoch)
+            self._shared.store(standing)
             self._standing.accounts = standing.accounts
 
     def take(
@@ -215,7 +215,7 @@ class MemoryState:
                 with self._shared.alone():
                     self._merge_shared()
                     standing = self._state_after_consent(on=on, forget=forget, now=now)
-                    self._shared.tell(standing)
+                    self._shared.store(standing)
                     if forget:
                         self._shared.forget()
             except StateUnusable:
@@ -234,14 +234,14 @@ class MemoryState:
                 with self._shared.alone():
                     self._merge_shared()
                     consent = replace(self._standing.consent, **wish)
-                    self._shared.tell(replace(self._standing, consent=consent))
+                    self._shared.store(replace(self._standing, consent=consent))
             except StateUnusable:  # the stricter of both holds for this process
                 before = self._standing.consent
                 self._standing.consent = agreed(before, replace(before, **wish), ordered=False)
                 raise
             self._standing.consent = consent
 
-    def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
+    def keep_notice(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
         with self._lock:
             if follows(self._standing.notice):
                 self._standing.notice = notice
@@ -307,7 +307,7 @@ class MemoryState:
             self.record_results(dict.fromkeys(self._waiting_entries(), DISABLED))
 
     def _merge_shared(self) -> None:
-        standing = self._shared.heed(self._standing)
+        standing = self._shared.merge(self._standing)
         if standing:
             self._take_over(standing)
 
@@ -354,7 +354,7 @@ class SharedLedger:
         """Keeps other processes from charging at the same time. Raises StateUnusable."""
         return self._witnesses.elsewhere.alone() if self._witnesses else contextlib.nullcontext()
 
-    def heed(self, standing: DeviceState) -> DeviceState | None:
+    def merge(self, standing: DeviceState) -> DeviceState | None:
         """Returns the state merged with all places; None if nothing has changed."""
         if self._witnesses is None:
             return None
@@ -385,7 +385,7 @@ class SharedLedger:
             counts=standing.counts + Counter(mishaps if first else []),
         )
 
-    def tell(self, standing: DeviceState) -> None:
+    def store(self, standing: DeviceState) -> None:
         """Stores a state in the witness. Raises StateUnusable."""
         if self._witnesses is None:
             return
@@ -402,7 +402,7 @@ class SharedLedger:
     def confirm(self, standing: DeviceState) -> None:
         """Stores it again if the witness was deleted, for example by a cleaning program."""
         if self._witnesses and self._witnesses.elsewhere.read() is None:
-            self.tell(standing)
+            self.store(standing)
 
     def forget(self) -> None:
         """Warns that a folder that cannot be used keeps what it holds."""

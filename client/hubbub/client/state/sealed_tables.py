@@ -132,7 +132,7 @@ def notice(facts: Mapping[str, Any]) -> bytes:
     return signed if isinstance(signed, bytes) else b""
 
 
-def known(rows: Rows) -> StateMoment:
+def state_moment(rows: Rows) -> StateMoment:
     """Returns the version for the witness. Raises Damaged."""
     facts = read_facts(rows)
     return _moment(facts, _device_state(rows, facts, _ledger(rows)))
@@ -162,7 +162,7 @@ def commit(rows: Rows, **facts: Any) -> None:
     set_meta(rows, commits=meta(rows, "commits") + 1, head=secrets.token_hex(8), **facts)
 
 
-def heed(rows: Rows, agreed: StateMoment) -> None:
+def adopt(rows: Rows, agreed: StateMoment) -> None:
     """Adopts the merge of this state and a witness.
 
     PRIVACY: spending under a lost state stays spent, and an opt-out stays an opt-out.

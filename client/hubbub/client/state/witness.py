@@ -161,7 +161,7 @@ class Witnesses:
         self.elsewhere = Witness(elsewhere() / f"{name}.witness", shared=True)
 
     @property
-    def chosen(self) -> Witness:
+    def writable(self) -> Witness:
         """Returns the witness beside the folder that can be written."""
         outer, inner = self.beside
         return outer if outer.usable() else inner

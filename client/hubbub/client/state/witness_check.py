@@ -40,7 +40,7 @@ class Watch:
     def alone(self) -> Iterator[None]:
         """Excludes all other processes, whatever replaces SQLite's files. Raises StateUnusable."""
         elsewhere = self._witnesses.elsewhere
-        with self._witnesses.chosen.alone(), elsewhere.alone(always=False):
+        with self._witnesses.writable.alone(), elsewhere.alone(always=False):
             yield
             # Committed: the folder now holds what was only in the temporary witness.
             self._given_up += self._purged
@@ -55,7 +55,7 @@ class Watch:
         """Accepts the file, or merges the witness into it. Raises Damaged or StateUnusable."""
         self._purged, self._last_moment = [], self._witnesses.elsewhere.read()
         payload_queries.count(rows, ["state_damaged"] * damaged)
-        chosen = self._witnesses.chosen
+        chosen = self._witnesses.writable
         witness = chosen.read()
         payload_queries.count(rows, ["witness_damaged"] * chosen.is_damaged)
         if payload_queries.meta(rows, "secret") is None:  # nothing was stored yet
@@ -64,7 +64,7 @@ class Watch:
             mine = sealed_tables.check(rows)
             changed = sealed_tables.bring_up(rows)
             if changed or not mine.head:
-                mine = sealed_tables.known(rows)
+                mine = sealed_tables.state_moment(rows)
             changed = self._compare(rows, mine) or changed
         if changed or self._first or witness is None:
             self.bear(rows)
@@ -73,7 +73,7 @@ class Watch:
 
     def bear(self, rows: Rows) -> None:
         """Records the file's version in the witness. Raises StateUnusable."""
-        mine, witness = sealed_tables.known(rows), self._witnesses.chosen
+        mine, witness = sealed_tables.state_moment(rows), self._witnesses.writable
         moment = witness.read()
         if moment is None or moment._replace(accounts={}, merged=()) != mine._replace(accounts={}):
             witness.write(mine)
@@ -87,7 +87,7 @@ class Watch:
     def forget(self) -> None:
         """Deletes records outside the file and its witness. Raises OSError."""
         for witness in (*self._witnesses.beside, self._witnesses.elsewhere):
-            if witness is self._witnesses.chosen:
+            if witness is self._witnesses.writable:
                 witness.forget_damaged()
             else:
                 witness.remove()
@@ -100,7 +100,7 @@ class Watch:
         """Starts a file from its witnesses, or as a refusal if a state was lost without any."""
         moments = self._witnesses.read_all()
         sealed_tables.start(rows)
-        mine = sealed_tables.known(rows)
+        mine = sealed_tables.state_moment(rows)
         if moments:
             mine = mine._replace(state=moments[-1].state)
         for moment in moments:
@@ -118,7 +118,7 @@ class Watch:
                 self._witnesses.folder,
             )
         if names:
-            sealed_tables.heed(rows, mine)
+            sealed_tables.adopt(rows, mine)
             payload_queries.count(rows, names)
         return True
 
@@ -139,7 +139,7 @@ class Watch:
         if self._salvaged:
             now = now._replace(consent=agreed(_consent_of(now), self._salvaged, ordered=False))
         if now != mine:
-            sealed_tables.heed(rows, now)
+            sealed_tables.adopt(rows, now)
             payload_queries.count(rows, names)
         if put_back:
             self._purged = payload_queries.purge(rows, PUT_BACK)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from hubbub.bundles import Bundle, Promise
 from hubbub.bundles.encoding import from_text, to_text
-from hubbub.bundles.promise import promised_in_all
+from hubbub.bundles.promise import merge_promises
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.fields.frozen import frozen
 
@@ -267,7 +267,7 @@ def _merged_promises(
     before: Mapping[str, Promise], later: Mapping[str, Promise]
 ) -> dict[str, Promise]:
     """Returns old and new promises. Raises BundleRefused if a new one allows more than the old."""
-    promises, broken = promised_in_all(before, later)
+    promises, broken = merge_promises(before, later)
     if broken:
         problems = "; ".join(f'metric "{name}": {problem}' for name, problem in broken.items())
         raise BundleRefused(

@@ -19,7 +19,7 @@ _NAME: Final = "trust.json"
 _LOCK_SECONDS: Final = 10.0  # a suspended start must not block this one
 
 
-def beside(home: Path, state_dir: Path | None) -> list[Path]:
+def possible_paths(home: Path, state_dir: Path | None) -> list[Path]:
     """Returns the possible places of the file, its own place first.
 
     The file is among this user's states, or next to a folder that the app chose. If that folder's
@@ -117,7 +117,7 @@ def read_trust(path: Path) -> Trust:
     return Trust.load(document)
 
 
-def look(places: Iterable[Path]) -> Trust:
+def read_places(places: Iterable[Path]) -> Trust:
     """Returns the merged content of all places, without changing any; empty if there is none."""
     trust = Trust()
     for path in places:

@@ -97,7 +97,7 @@ def _metrics(path: Path | None, options: AuditOptions) -> list[Metric]:
             raise BadParameter("--metric names a metric of a catalog: give the catalog")
         return []
     chosen = chosen_metrics(options.last.read(path), path, options.metrics)
-    versions = [version for m in chosen for version in (m, *(m.at(tier) for tier in m.tiers))]
+    versions = [version for m in chosen for version in (m, *(m.at_tier(tier) for tier in m.tiers))]
     return [*versions, *(finder_of(metric) for metric in chosen if metric.discover)]
 
 

@@ -14,11 +14,11 @@ from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable, Sto
 from hubbub.installation.archive import (
     PARTS,
     Opener,
+    key_opener,
     lock_for,
     lock_with,
-    open_by,
-    open_with,
     pack,
+    passphrase_opener,
     read_checked,
     unpack,
     write_manifest,
@@ -88,8 +88,8 @@ class OpenerOptions:
     def opener(self) -> Opener | None:
         """What decrypts them; None if neither option is given."""
         if self.identity:
-            return open_by(_secret(self.identity))
-        return open_with(_secret(self.passphrase)) if self.passphrase else None
+            return key_opener(_secret(self.identity))
+        return passphrase_opener(_secret(self.passphrase)) if self.passphrase else None
 
 
 @options

@@ -10,7 +10,7 @@ from hubbub.aggregator.retention import (
     delete_totals,
     ended_before,
     length_of,
-    promised,
+    read_promises,
     windows_of,
 )
 from hubbub.aggregator.store.files import FileTotals
@@ -58,7 +58,7 @@ def _forget(options: ForgetOptions) -> None:
 async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions) -> None:
     name, before = options.metric, first_second(options.before)
     redis = RedisStore(server)
-    place = Place.at(options.totals) if options.totals else None
+    place = Place.of(options.totals) if options.totals else None
     store = FiledStore(redis, FileTotals(place, lambda: bundle)) if place else redis
     window_counts = windows_of(name, await store.report_counts())
     lengths = await _lengths_of(name, bundle, server, window_counts)
@@ -84,7 +84,7 @@ async def _lengths_of(
     name: str, bundle: Bundle, server: RedisServer, windows: Collection[Window]
 ) -> set[str]:
     """All lengths of a metric's epochs, also of a retired one, as the store remembers them."""
-    remembered = (await promised(server)).get(metric_name_of(name))
+    remembered = (await read_promises(server)).get(metric_name_of(name))
     had = set(remembered.days) if remembered else set[str]()
     try:
         return had | {bundle.metric(name).epoch}

@@ -10,12 +10,12 @@ from typing import Any, Final, Literal
 
 from hubbub.bundles.encoding import to_text
 from hubbub.cli.terminal.named_values import read_candidates
-from hubbub.cli.terminal.output import likeliest, listing, say, sent, table
+from hubbub.cli.terminal.output import likeliest, listing, say, short_payload, table
 from hubbub.client.inspection import peek, state_folders
 from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
 from hubbub.client.settings import Settings
 from hubbub.client.startup import state_home
-from hubbub.client.trust.store import beside, look
+from hubbub.client.trust.store import possible_paths, read_places
 from hubbub.errors import StateUnusable
 from hubbub.errors.printable import visible
 from hubbub.programs.command_line import command
@@ -52,7 +52,7 @@ def _ledger(options: LedgerOptions) -> None:
         documents = {folder: _json(view, candidates) for folder, view in views.items()}
         say(json.dumps(documents, indent=1, ensure_ascii=False))
         return
-    pins = look(beside(home, state_dir)).pins
+    pins = read_places(possible_paths(home, state_dir)).pins
     for folder, view in views.items():
         _show(folder, view, candidates)
         for app, pin in pins.items():
@@ -100,7 +100,7 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
         {
             "when": _minute,
             "metric": _metric_and_public,
-            "sent, in hex": lambda payload: sent(payload.payload.hex()),
+            "sent, in hex": lambda payload: short_payload(payload.payload.hex()),
             "what became of it": lambda payload: payload.fate.replace("_", " "),
             "what it could have meant": lambda payload: _likeliest_text(payload, candidates),
         },

@@ -8,7 +8,7 @@ from typing import Any, Final
 from hubbub.bundles import Bundle, open_bundle, open_notice, read_bundle
 from hubbub.bundles.encoding import MALFORMED, read_json
 from hubbub.bundles.log.notes import COSIGNATURE, ED25519, Checkpoint, NoteKey, signers
-from hubbub.bundles.promise import Promise, promised_in_all
+from hubbub.bundles.promise import Promise, merge_promises
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
@@ -230,7 +230,7 @@ def _problems(log: ReadLog) -> Iterator[str]:
             else:
                 bundle = open_bundle(content, name)
                 yield from (f"{name}: {misfit}" for misfit in misfits(former, bundle, log))
-                promises, broken = promised_in_all(promises, bundle.promises())
+                promises, broken = merge_promises(promises, bundle.promises())
                 for metric, problem in broken.items():
                     yield f'{name}: metric "{metric}": {problem} under an old name'
                 title = f"{name}: serial {bundle.serial}, {several(len(bundle.metrics), 'metric')}"

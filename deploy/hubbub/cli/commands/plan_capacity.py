@@ -101,7 +101,7 @@ def _capacity(options: CapacityOptions) -> None:
         traffic = [Traffic(a_day=a_day, epoch_seconds=seconds, sealed_bytes=size, cells=128)]
     key = OpeningKey(1, secrets.token_bytes(32)).with_x_wing()
     halves = key.halves().values()
-    costs = MEASURED.on(*map(_opening_us, halves)) if options.measure else MEASURED
+    costs = MEASURED.scaled_to(*map(_opening_us, halves)) if options.measure else MEASURED
     machine = Machine(options.machine_cores, options.machine_gb)
     all_needs = needs(
         traffic,

@@ -16,7 +16,7 @@ from hubbub.cli.terminal.answer_tables import (
     show_top,
     show_trend,
 )
-from hubbub.cli.terminal.named_values import PercentileOptions, each, joined
+from hubbub.cli.terminal.named_values import PercentileOptions, flatten, list_of
 from hubbub.cli.terminal.output import explain, say, table
 from hubbub.cli.terminal.query_options import (
     OR_PART,
@@ -62,8 +62,8 @@ class RankOptions:
     below: tuple[float, ...] = option(
         "share of the numbers below this one, of a number with buckets, as 2 or 2,5",
         metavar="NUMBER,...",
-        parse=each(read_number),
-        read=joined,
+        parse=list_of(read_number),
+        read=flatten,
     )
 
     def ask(self, question: QuestionOptions, **terms: bool) -> None:

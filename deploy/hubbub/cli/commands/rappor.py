@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from hubbub.aggregator.object_storage import inert
 from hubbub.analysis.strings.decode import Decoded, decode_counts
-from hubbub.analysis.strings.decode_equations import Collection, Places, once
+from hubbub.analysis.strings.decode_equations import Collection, Places, padded_places
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval
@@ -116,7 +116,7 @@ def read_map(path: Path, collection: Collection) -> tuple[list[str], Places]:
         rows.append(places)
     if not rows:
         raise BadParameter(f"{path}: contains no candidate; write one per line")
-    return list(lines), once(np.stack(rows), size)
+    return list(lines), padded_places(np.stack(rows), size)
 
 
 def result_rows(

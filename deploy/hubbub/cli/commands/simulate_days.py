@@ -52,7 +52,7 @@ def simulate_days(options: SimulateOptions, bundle: Bundle, rows: Rows) -> None:
             f"{metric.fewest:,}; all {len(days.days):,} days together have {max_reports:,} reports "
             "at most; give more people, or lower min_batch"
         )
-    counts = days.held.sum(axis=0).tolist()  # a person once a day
+    counts = days.all_counts.sum(axis=0).tolist()  # a person once a day
     if options.json:
         document = {
             "metric": metric.name,

@@ -13,7 +13,7 @@ from hubbub.cli.terminal.answer_tables import (
     show_metrics,
     show_table,
 )
-from hubbub.cli.terminal.output import explain, likeliest, live, say, say_json, sent
+from hubbub.cli.terminal.output import explain, likeliest, live, say, say_json, short_payload
 from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions
 from hubbub.conservation import TERMS
 from hubbub.errors import BatchTooSmall, ServiceUnavailable, StoreUnavailable
@@ -158,9 +158,10 @@ def watch_arrivals(answer: Found, after: Callable[[int], Found], every_seconds: 
         for arrival in answer["arrivals"]:
             meanings = [(meant["value"], meant["probability"]) for meant in arrival["meanings"]]
             likeliest_value = likeliest(meanings, arrival["others"]) or "any string"
+            payload = short_payload(arrival["payload"])
             say(
                 f"{arrival['at'][11:19]}  {arrival['stream']}  {arrival['date']}  "
-                f"epsilon {arrival['epsilon']:.3f}  {sent(arrival['payload'])}  {likeliest_value}"
+                f"epsilon {arrival['epsilon']:.3f}  {payload}  {likeliest_value}"
             )
             last_number = arrival["number"]
         time.sleep(every_seconds)

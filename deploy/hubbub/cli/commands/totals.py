@@ -48,7 +48,7 @@ class EstimatesOptions:
 def _write(options: TotalsOptions) -> int:
     async def write(writer: TotalsWriter) -> int:
         number = await writer.look()
-        closed = len([window async for window, _ in writer.closed()])
+        closed = len([window async for window, _ in writer.closed_windows()])
         if not closed:
             say(f"{options.place}: nothing written; {await writer.first_closing()}")
         elif number == closed:
@@ -90,7 +90,7 @@ def _estimates(options: EstimatesOptions) -> int:
     # Each epoch is a separate query, and listing a year of files takes longer than one.
     files, bundle = totals_at(options.place, options.bundle, fresh_seconds=LISTED_SECONDS)
     query = QueryEngine(bundle, files)
-    table = EstimatesTable(Place.at(options.to), query.collected)
+    table = EstimatesTable(Place.of(options.to), query.collected)
     publisher = EpochPublisher(query, [table], _METRICS_AT_ONCE)
     number, missed = asyncio.run(publisher.give_closed())
     say(f"{options.to}: {several(number, 'file')} written")
@@ -101,7 +101,7 @@ def _estimates(options: EstimatesOptions) -> int:
 
 def _with_redis(options: TotalsOptions, work: Callable[[TotalsWriter], Awaitable[int]]) -> int:
     """Calls `work` with a writer that drops nothing from Redis; returns the exit code."""
-    place = Place.at(options.place)
+    place = Place.of(options.place)
 
     async def run(server: RedisServer, bundle: Bundle) -> int:
         clocks = Clocks(beside=server.times)

@@ -69,7 +69,7 @@ def _up(options: UpOptions) -> None:
         say(f"  and over HTTP to    https://{run.http_door}")
         for name, metric in run.bundle.metrics.items():
             if options.dev and metric.model:
-                say(f"  model {name}: {metric.model.last + 1} rounds, of a minute each")
+                say(f"  model {name}: {metric.model.last_round + 1} rounds, of a minute each")
         say(f"  see the results     {run.endpoints.page}")
         say(f"  ask for estimates   hubbub query METRIC --home {options.home}")
         say(f"  see every report    hubbub status --home {options.home}")

@@ -159,7 +159,7 @@ def _unfinished_warning(metric: Metric, now: datetime) -> str:
     if model is None:
         return ""
     first_epoch = model.first_epoch(metric.epoch, now.timestamp())
-    last_epoch = model.epoch_of(model.last, metric.epoch, first_epoch)
+    last_epoch = model.epoch_of(model.last_round, metric.epoch, first_epoch)
     if epoch_start(last_epoch + 1, metric.epoch) > first_second(metric.expires + timedelta(days=1)):
         return (
             f"expires on {metric.expires}, before its last round, of "

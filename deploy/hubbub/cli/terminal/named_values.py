@@ -33,12 +33,12 @@ def read_percentile(text: str) -> float:
     return percentile
 
 
-def each(read: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
+def list_of(read: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
     """Makes a reader of several values in one argument, such as 50,90,99.9."""
     return lambda text: tuple(read(part) for part in text.split(","))
 
 
-def joined(_: str, numbers: tuple[tuple[float, ...], ...]) -> tuple[float, ...]:
+def flatten(_: str, numbers: tuple[tuple[float, ...], ...]) -> tuple[float, ...]:
     """The values of all arguments, since the option may be repeated."""
     return tuple(chain.from_iterable(numbers))
 
@@ -51,8 +51,8 @@ class PercentileOptions:
         "percentiles of a number with buckets, as 50 or 50,90,99.9",
         name="--percentile",
         metavar="P,...",
-        parse=each(read_percentile),
-        read=joined,
+        parse=list_of(read_percentile),
+        read=flatten,
     )
 
 

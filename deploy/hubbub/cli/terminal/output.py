@@ -210,7 +210,7 @@ class Sized:
     picture: bool = False
 
     @property
-    def left(self) -> bool:
+    def is_left(self) -> bool:
         """Whether its cells are left-aligned; figures are right-aligned."""
         return self.picture or self.shortest > 0
 
@@ -299,7 +299,7 @@ def _row(cells: Sequence[str], columns: Sequence[tuple[Sized, int]]) -> list[str
         for part, (column, width) in zip(parts, columns, strict=True):
             text = part[number] if number < len(part) else ""
             room = " " * (width - cell_len(text))
-            line += f"  {text}{room} " if column.left else f"  {room}{text} "
+            line += f"  {text}{room} " if column.is_left else f"  {room}{text} "
         lines.append(line.rstrip())
     return lines
 
@@ -328,7 +328,7 @@ _MEANINGS: Final = 3
 _HEX: Final = 16
 
 
-def sent(payload: str) -> str:
+def short_payload(payload: str) -> str:
     """A payload in hex, shortened to the width of a column."""
     return payload if len(payload) <= _HEX else f"{payload[: _HEX - 2]}.."
 

@@ -95,7 +95,7 @@ class ProviderKeys:
         self._description = _Document(self._fetch_description, clock)
         self._keys = _Document(self._fetch_keys, clock)
 
-    async def opened(self, token: str, *audiences: str) -> tuple[Claims, Claims]:
+    async def open_token(self, token: str, *audiences: str) -> tuple[Claims, Claims]:
         """Claims and header of a token that the provider signed for one of these audiences.
 
         Raises:

@@ -85,7 +85,7 @@ def _claim_problem(claim: str, claims: Claims, audiences: Sequence[str], now: fl
         audience = claims["aud"]
         audience_text = audience if isinstance(audience, str) else ", ".join(map(str, audience))
         return (
-            f'the token is for another audience, "{short(audience_text)}"; configure the '
+            f'the token is for another audience, "{shorten(audience_text)}"; configure the '
             f'provider to issue it for "{" or ".join(audiences)}", or add that audience '
             "to this service"
         )
@@ -100,6 +100,6 @@ def _claim_problem(claim: str, claims: Claims, audiences: Sequence[str], now: fl
     return f'the token\'s "{claim}" is invalid'
 
 
-def short(text: str) -> str:
+def shorten(text: str) -> str:
     """The text, shortened and with control characters visible, for errors and lists."""
     return visible(text)[:_LONGEST]

@@ -142,7 +142,7 @@ class RedisServer:
         async with self.errors():
             return await self._execute(commands, 0)
 
-    async def each(self, commands: Sequence[Command]) -> list[Any]:
+    async def ask_each(self, commands: Sequence[Command]) -> list[Any]:
         """Executes commands; a key of the wrong type yields an error object as its answer."""
         async with self.errors():
             return await self._execute(commands, 0, each=True)

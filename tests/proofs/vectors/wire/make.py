@@ -634,7 +634,7 @@ def experiments() -> dict[str, Any]:
 def _arms(signed: bytes, secret: bytes, stop: bytes) -> list[str]:
     state = MemoryState(secret)
     if stop:
-        state.heed(stop, lambda _former: True)
+        state.keep_notice(stop, lambda _former: True)
     reporter = Reporter(
         open_bundle(signed, "known"), state, KeyedBits(COINS), lambda: START + 100.0
     )
