@@ -34,6 +34,7 @@ from tests.support.mixing import (
     crowd_table,
     mixers,
     sealed_reports,
+    until_empty,
     window_of_today,
 )
 
@@ -56,11 +57,7 @@ async def _law(pool: Pool, window: Window) -> dict[str, int]:
 
 
 async def _until_empty(mixing: Mixing, window: Window) -> dict[str, int]:
-    async def empty() -> bool:
-        law = await _law(mixing.pools[0], window)
-        return law["pooled"] + law["in_flight"] == 0
-
-    await mixing.until(empty)
+    await until_empty(mixing, window)
     return await _law(mixing.pools[0], window)
 
 

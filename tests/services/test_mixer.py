@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import time
 from collections import Counter
 from functools import partial
 from typing import Any
@@ -26,7 +25,7 @@ from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CatalogFiles
-from tests.support.mixing import a_sink, mixers, sealed_reports
+from tests.support.mixing import a_sink, mixers, sealed_reports, until_empty, window_of_today
 from tests.support.moment import now
 from tests.support.stores import totals
 
@@ -36,7 +35,7 @@ DAY = 86_400
 async def test_processes_that_share_a_pool_share_its_batches(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    table, today = read_stream_table(catalog_files.streams), int(now()) // DAY
+    table = read_stream_table(catalog_files.streams)
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 3) as mixing:
         turning = asyncio.Lock()
 
@@ -47,15 +46,10 @@ async def test_processes_that_share_a_pool_share_its_batches(
                 await mixing.turn()
 
         sink.before = all_have_seen_it
-        pool, reports, window = mixing.pools[0], sealed_reports(1000), Window("theme", today)
+        pool, reports, window = mixing.pools[0], sealed_reports(1000), window_of_today()
         await pool.add({window: reports})
         await pool.close_windows()
-
-        async def all_delivered() -> bool:
-            terms = (await pool.report_counts())[window]
-            return terms["pooled"] + terms["in_flight"] == 0
-
-        await mixing.until(all_delivered)
+        await until_empty(mixing, window)
         for _ in range(5):
             await mixing.turn(30)
         assert sink.sealed == Counter(reports), "each report once"
@@ -65,14 +59,13 @@ async def test_processes_that_share_a_pool_share_its_batches(
 async def test_a_stream_that_nobody_takes_holds_up_no_other(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    table, today = read_stream_table(catalog_files.streams), int(now()) // DAY
+    table, stuck = read_stream_table(catalog_files.streams), window_of_today()
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as mixing:
         [pool] = mixing.pools
         sink.unknown = {"theme"}
-        stuck = Window("theme", today)
         await pool.add({stuck: sealed_reports(1000)})
         await mixing.until(sink.has_refused)
-        await pool.add({Window("editor", today // 7): sealed_reports(500)})
+        await pool.add({Window("editor", stuck.epoch // 7): sealed_reports(500)})
         await pool.close_windows()
         await mixing.until(partial(sink.has_taken, 500))
         for _ in range(20):  # more than it would take to have them all in flight
@@ -97,12 +90,12 @@ async def test_a_batch_that_was_refused_is_not_sent_again_before_its_time(
             return high
 
     monkeypatch.setattr("hubbub.shuffler.mixer._random", LatestTime())
-    table, today = read_stream_table(catalog_files.streams), int(now()) // DAY
+    table = read_stream_table(catalog_files.streams)
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as mixing:
         [pool], clock = mixing.pools, mixing.clock
         sink.unknown = {"theme"}
         await mixing.turn()
-        await pool.add({Window("theme", today): sealed_reports(50)})
+        await pool.add({window_of_today(): sealed_reports(50)})
         await pool.close_windows()
         await mixing.turn()
         [sending] = mixing.deliveries()
@@ -121,19 +114,19 @@ async def test_a_window_that_cannot_be_mixed_holds_up_no_other(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     """Such as one whose keys are on a node that is away, or are not what they should be."""
-    table, today = read_stream_table(catalog_files.streams), int(now()) // DAY
+    table, window = read_stream_table(catalog_files.streams), window_of_today()
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as mixing:
         [pool] = mixing.pools
         client: Any = pool.server.client
-        bad = Window("crashed", today * 24)
+        bad = Window("crashed", window.epoch * 24)
         await client.set(bad.key("shuffler:pool"), "no set")
         await client.sadd("shuffler:windows", bad.name, "nonsense", b"\xff:1")
         reports = sealed_reports(500)
         await pool.server.execute(
             [
-                ("SADD", Window("theme", today).key("shuffler:pool"), *reports),
-                ("SADD", "shuffler:windows", f"theme:{today}"),
-                ("SADD", "shuffler:closed", f"theme:{today}"),
+                ("SADD", window.key("shuffler:pool"), *reports),
+                ("SADD", "shuffler:windows", window.name),
+                ("SADD", "shuffler:closed", window.name),
             ]
         )
         await mixing.until(partial(sink.has_taken, 500))
@@ -143,12 +136,11 @@ async def test_a_window_that_cannot_be_mixed_holds_up_no_other(
 async def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    table, today = read_stream_table(catalog_files.streams), int(now()) // DAY
-    began, ahead, passed = time.time(), [0.0], [0.0]
+    table, gone = read_stream_table(catalog_files.streams), window_of_today("retired")
+    began, ahead, passed = now(), [0.0], [0.0]
     clocks = Clocks(lambda: began + ahead[0] + passed[0], monotonic=lambda: 1000.0 + passed[0])
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1, clocks) as mixing:
         [pool] = mixing.pools
-        gone = Window("retired", today)
         await pool.add({gone: sealed_reports(300)})
 
         async def found_out() -> bool:
@@ -196,10 +188,9 @@ async def test_a_batch_that_failed_between_two_shards_is_counted_once(
     store.failures = 2
     opener = Opener(catalog_files.opening, 1)
     intake = Intake(catalog_files.bundle, opener, store, Stages())
-    today = int(now()) // DAY
-    window = Window("theme", today)
+    window = window_of_today()
     key = catalog_files.bundle.keys[0]
-    sealed = [seal(b"\1", key.half("x25519"), seal_info("theme", today)) for _ in range(60)]
+    sealed = [seal(b"\1", key.half("x25519"), seal_info(*window)) for _ in range(60)]
     sealed += [sealed[0], b"", b"short", bytes(49)]
     batch_id = secrets.token_bytes(16)
     with pytest.raises(BadParameter, match="has not begun"):
@@ -228,9 +219,8 @@ async def test_aggregators_that_share_a_store_count_a_batch_once(
     intakes = [
         Intake(catalog_files.bundle, opener, RedisStore(server, shards), Stages()) for _ in range(3)
     ]
-    today = int(now()) // DAY
-    window, key = Window("theme", today), catalog_files.bundle.keys[0]
-    sealed = [seal(b"\1", key.half("x25519"), seal_info("theme", today)) for _ in range(90)]
+    window, key = window_of_today(), catalog_files.bundle.keys[0]
+    sealed = [seal(b"\1", key.half("x25519"), seal_info(*window)) for _ in range(90)]
     batches = [sealed[:40], sealed[30:70], sealed[60:]]  # they overlap
     ids = [secrets.token_bytes(16) for _ in batches]
     await asyncio.gather(

@@ -67,10 +67,7 @@ def test_a_device_sends_its_dummies_as_reports_and_charges_none(
 
 
 def test_how_many_they_are_and_what_they_name_are_coins(signed: Signed) -> None:
-    """2 of each device and a third of one in four; each of four values as likely.
-
-    Reports vary too, so 1.8 as many runs pass the bound: with the first one, 3e-7 in all.
-    """
+    """2 of each device and a third of one in four; each value as likely: 3e-7 by chance."""
     devices = 400
     device_values = [_sent(signed, signed.bundle, MemoryState(), "dark") for _ in range(devices)]
     numbers = Counter(map(len, device_values))
