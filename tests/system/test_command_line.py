@@ -259,7 +259,7 @@ def test_the_version_is_that_of_the_project(process: Hubbub) -> None:
 def test_query_and_status_answer_from_a_running_hubbub(hubbub: Hubbub, home: Path) -> None:
     at = ("--home", str(home))
     _fails(
-        hubbub("query", "education", *at), "0 reports in the requested epochs, below its minimum"
+        hubbub("query", "education", *at), "no report is counted yet; an answer needs its minimum"
     )
     _fails(hubbub("compare", "education", *at), "a comparison needs two epochs that accept no more")
     _fails(hubbub("query", "colour", *at), 'metric "colour" is not in the bundle; it has age_group')
