@@ -1,5 +1,6 @@
 """`hubbub plan`, as a team types it before a launch."""
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -398,3 +399,15 @@ def test_two_forms_at_once_and_strings_of_none_are_refused(catalog: str, capsys:
         assert "unrecognized arguments: --" in refusal_of(capsys, "plan", *both.split())
     assert main(["plan", catalog, "--metric", "theme", "--strings", "5", "--reports", "900"]) == 2
     assert '--strings is only for strings; "theme" has others' in capsys.readouterr().err
+
+
+def test_a_long_plan_of_percentiles_shows_its_progress(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    moments = itertools.count(0.0, 61.0)
+    monkeypatch.setattr("hubbub.cli.terminal.progress.time.monotonic", lambda: next(moments))
+    question = ["plan", "--ranges", "4", "0", "9", "--percentile", "50", "--within", "0.2"]
+    assert main([*question, "--epsilon", "2"]) == 0
+    assert "comparing mechanisms: 1 of 3 done, 1 min\n" in capsys.readouterr().err
+    assert main([*question, "--reports", "5000"]) == 0
+    assert "comparing mechanisms: 1 of 3 done, 1 min\n" in capsys.readouterr().err

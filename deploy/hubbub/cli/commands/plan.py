@@ -1,7 +1,7 @@
 """`hubbub plan`: before launch, which mechanism, how many reports, which epsilon, what machines."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, replace
 from functools import partial
 from math import isfinite
@@ -28,6 +28,7 @@ from hubbub.cli.planning.plan_table import (
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
 from hubbub.cli.terminal.named_values import read_percentile
 from hubbub.cli.terminal.output import say, say_json
+from hubbub.cli.terminal.progress import Step, tracked
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval
@@ -250,7 +251,7 @@ def _rows(
     if reports is None and epsilon is not None and goal is not None:
         needed = [
             reports_for(question, name, parameters, target, goal)
-            for name, parameters in question.suitable(epsilon).items()
+            for name, parameters in _with_progress(question.suitable(epsilon).items(), options)
         ]
         if not any(isfinite(item.reports) for item in needed):
             raise BadParameter(
@@ -270,7 +271,10 @@ def _rows(
             "third is computed; for example: hubbub plan --values 9 --epsilon 1 --reports 100000"
         )
     names = question.suitable(MIN_EPSILON)
-    tried = [epsilon_for(question, name, reports, target, goal) for name in names]
+    tried = [
+        epsilon_for(question, name, reports, target, goal)
+        for name in _with_progress(names, options)
+    ]
     rows = [item for item in tried if item is not None]
     if not rows:
         raise BadParameter(
@@ -325,6 +329,13 @@ def _ratio_error(
         return ratio_error(question, row, (moved, denominator), is_apart=is_apart)
 
     return error
+
+
+def _with_progress(mechanisms: Collection[Step], options: PlanOptions) -> Iterable[Step]:
+    """The mechanisms, with a progress bar if each may take a minute, as percentiles do."""
+    if options.percentile is None:
+        return mechanisms
+    return tracked(mechanisms, len(mechanisms), "comparing mechanisms")
 
 
 def _target(
