@@ -529,7 +529,10 @@ def test_more_tokens_than_a_device_can_ask_for_at_once_are_refused(
 def test_an_app_without_an_account_is_told(plain: Signed, issuer: Issuer, tmp_path: Path) -> None:
     path = tmp_path / "app.hubbub"
     path.write_bytes(sign_bundle(_issued(plain.bundle, issuer), read_operator_key(plain.keys)))
-    with pytest.raises(BadParameter, match="give account = the key of an account at https"):
+    with pytest.raises(
+        BadParameter,
+        match=r"give account = the key of an account at https\S+ \(or HUBBUB_ACCOUNT\)",
+    ):
         Client.from_bundle(path, state_dir=tmp_path / "state")
     number: Any = 7
     with pytest.raises(BadParameter, match="account is not understood; give the key of an account"):

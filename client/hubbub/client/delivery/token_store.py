@@ -267,8 +267,9 @@ def asking(bundle: Bundle, account: "Account | None") -> "AskIssuer | None":
         return None
     if account is None:
         raise BadParameter(
-            "the bundle's reports need tokens: give account (or HUBBUB_ACCOUNT) = the key of an "
-            f"account at {bundle.tokens.terms.issuer}, or a function that sends requests there"
+            "the bundle's reports need tokens: give account = the key of an account at "
+            f"{bundle.tokens.terms.issuer} (or HUBBUB_ACCOUNT), or a function that sends requests "
+            "there"
         )
     if not is_installed("rbcl"):
         raise BadParameter(f"tokens need rbcl: {install_with('tokens')}")
