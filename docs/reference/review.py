@@ -20,11 +20,11 @@ It is the output of
 which makes the same page of your catalog.
 Commands that begin with `python -m pytest` or `lint-imports` need [the repository](../CONTRIBUTING.md); `hubbub status` needs a running installation, and `hubbub ledger` the state of an app that has reported.
 
-For the people who are asked there is a page of their own, to print, without nats:
+This command writes a page to print for the people who are asked, without nats:
 
     hubbub privacy leaflet metrics.toml > leaflet.html
 
-What is not protected against is said in the [threat model](threat-model.md#threat-model), every claim of mathematics in the [proof index](proofs.md), every promise in [promises](promises.md).
+The [threat model](threat-model.md#threat-model) lists what hubbub does not protect against, the [proof index](proofs.md) the mathematical claims, and [promises](promises.md) the other promises.
 """
 
 

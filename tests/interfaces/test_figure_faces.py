@@ -286,7 +286,7 @@ def test_a_rehearsal_shows_figures_beside_the_true_ones(tmp_path: Path, capsys: 
         assert row["true"] == {"back in week 1": 0.4, "back in week 2": 0.25}[row["figure"]]
         assert abs(row["estimate"] - row["true"]) < 2.5 * (row["high"] - row["low"]) / 2
     assert document["summary"]["coverage_figures"] > 0.5
-    assert "intervals of figures that hold it:" in output_of(capsys, *run.split())
+    assert "intervals that contain the true figure:" in output_of(capsys, *run.split())
 
 
 @pytest.mark.parametrize(

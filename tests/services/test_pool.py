@@ -224,7 +224,7 @@ async def test_a_window_that_cannot_be_told_ends_no_answer_about_others(
         assert await pool.windows() == [bad, window]
     assert await pool.batches(window) == {}
     pooled = (await pool.report_counts())[bad]["pooled"]
-    assert caplog.text.count("all else goes on") == (field != "takes")
+    assert caplog.text.count("everything else continues") == (field != "takes")
     assert pooled == (20 if "bad:3 has a batch" in caplog.text or field == "takes" else 0)
 
 

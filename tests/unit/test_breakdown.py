@@ -121,7 +121,7 @@ def test_a_card_says_who_sees_it(tmp_path: Path) -> None:
     card = metric_card(_bundle(tmp_path).metrics["theme"])
     assert "The shuffler and the aggregator see the os, version of each" in card.sentence
     facts = {fact.label: fact.text for fact in card.facts}
-    assert facts["told apart in the clear by"] == "os (linux, macos), version (2, old)"
+    assert facts["divided openly by"] == "os (linux, macos), version (2, old)"
 
 
 @pytest.mark.parametrize(

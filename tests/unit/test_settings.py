@@ -440,7 +440,7 @@ def test_a_folder_that_cannot_be_used_is_said_once_and_memory_goes_on(
         client = Client.from_bundle(signed.path, state_dir=tmp_path / "file" / "x", insecure=True)
         assert client.report("theme", "dark") is Outcome.QUEUED
         assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
-    assert len([r for r in caplog.records if "going on in memory" in r.getMessage()]) == 1
+    assert len([r for r in caplog.records if "continuing in memory" in r.getMessage()]) == 1
     store_reports(client)
     client_state(client).take(1, 1000, client._clock.now())
     client.close(0)
@@ -514,7 +514,7 @@ def test_the_log_is_silent_unless_asked(
     stderr = io.StringIO()
     monkeypatch.setattr("sys.stderr", stderr)
     (tmp_path / "file").write_text("")
-    for level, expected in ((None, ""), ("warning", "hubbub.client WARNING going on in memory")):
+    for level, expected in ((None, ""), ("warning", "hubbub.client WARNING continuing in memory")):
         client = Client.from_bundle(
             signed.path, state_dir=tmp_path / "file" / "x", insecure=True, log=level
         )

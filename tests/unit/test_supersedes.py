@@ -56,8 +56,8 @@ def _bundle(folder: Path, *tables: str) -> Bundle:
     ("tables", "message"),
     [
         ([_table("theme_2", _on(FOUR))], "is not in this catalog.*as expires"),
-        ([_table("theme", _on(THREE))], "goes on from it in turn"),
-        ([_table("theme", _on(THREE, "b")), _table("b", _on(THREE))], "goes on from it in turn"),
+        ([_table("theme", _on(THREE))], "continues it in turn"),
+        ([_table("theme", _on(THREE, "b")), _table("b", _on(THREE))], "continues it in turn"),
         ([THEME, _table("b", _on(THREE)), _table("c", _on(THREE))], 'is superseded by "b"'),
         ([_table("theme", THREE, "week"), _table("b", _on(FOUR))], "its epoch is day, and that"),
         (

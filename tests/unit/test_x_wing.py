@@ -162,7 +162,7 @@ def test_a_device_whose_library_has_no_ml_kem_refuses_the_bundle_and_its_reports
         raise UnsupportedAlgorithm("ML-KEM")
 
     monkeypatch.setattr(mlkem.MLKEM768PublicKey, "from_public_bytes", unsupported, raising=True)
-    with pytest.raises(BundleRefused, match=r'kem = "x-wing" needs ML-KEM, which .* here has not'):
+    with pytest.raises(BundleRefused, match=r'kem = "x-wing" needs ML-KEM, which .* here lacks'):
         open_bundle(sealed.path.read_bytes(), "app.hubbub")
     assert state.waiting() == 1
     client.close(0)

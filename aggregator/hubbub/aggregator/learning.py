@@ -170,7 +170,7 @@ class ModelLearner:
                 self._failing.pop(name, None)
             except HubbubError as error:
                 if self._failing.get(name) != str(error):
-                    _log.warning("model %s learns nothing now: %s", name, error)
+                    _log.warning("model %s cannot be updated now: %s", name, error)
                 self._failing[name] = str(error)
         return count
 

@@ -134,7 +134,7 @@ BREAKDOWN: Final = entry(
     "Public fields of a device, such as its OS or the app's version, that split answers: each "
     "value has a separate stream and crowd. Shuffler and aggregator see them.",
     '{ os = ["linux", "macos"], version = { "2" = "2.*", older = "*" } }',
-    label="told apart in the clear by",
+    label="divided openly by",
 )
 
 

@@ -29,7 +29,7 @@ DEFAULT: Final = entry(
     "all reports then wait until the epoch is over. `none` adds a value.",
     '"none"',
     write='write default = "none", or leave it out',
-    label="says, where there is nothing to say,",
+    label="reports without a value of the app,",
     in_definition=True,
 )
 

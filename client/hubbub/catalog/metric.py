@@ -282,11 +282,11 @@ class Metric:
         default="",
     )
     supersedes: str = setting(
-        kinds.text("names the metric that this one goes on from"),
+        kinds.text("names the metric that this one continues"),
         "The metric of this catalog that this metric continues under a new name; trends join both.",
         '"theme"',
         write="write the name of the former metric",
-        label="goes on from",
+        label="continues",
         operator=True,
         default="",
     )

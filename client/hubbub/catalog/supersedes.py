@@ -33,7 +33,7 @@ def misfits(metrics: Mapping[str, Metric]) -> Iterator[tuple[str, str]]:
         elif name in followed:
             problem = f'"{name}" is superseded by "{followed[name]}"; leave one out'
         elif _ends_in_itself(metric, metrics):
-            problem = f'"{name}" goes on from it in turn; leave it out of one of them'
+            problem = f'"{name}" continues it in turn; leave it out of one of them'
         elif reason := _misfit(metric, metrics[name]):
             problem = f'cannot go on from "{name}": {reason}; leave it out'
         else:

@@ -506,7 +506,7 @@ class Client:
 
 def _check_parts(bundle: object, persons: object) -> None:
     if not isinstance(bundle, Bundle):
-        raise BadParameter("bundle is not a Bundle; of a file: Client.from_bundle(PATH)")
+        raise BadParameter("bundle is not a Bundle; for a file: Client.from_bundle(PATH)")
     if persons is not None:
         from hubbub.client.server_persons import Persons  # noqa: PLC0415 as in Client.person
 

@@ -234,7 +234,7 @@ def _state_in(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> State
                 folder, bundle, clock
             )  # with a new file: the damaged one was renamed
     except StateUnusable as error:
-        warn("going on in memory: %s", error)
+        warn("continuing in memory: %s", error)
         # PRIVACY: its limits hold across restarts, by a witness elsewhere, or nothing leaves.
         return MemoryState(witnesses=Witnesses(folder), clock=clock)
 

@@ -97,6 +97,6 @@ def _private_halves(seed: bytes) -> "tuple[MLKEM768PrivateKey, X25519PrivateKey]
 
 def _too_old() -> BadParameter:
     return BadParameter(
-        f'kem = "{X_WING}" needs ML-KEM, which the cryptography library here has not: install one '
+        f'kem = "{X_WING}" needs ML-KEM, which the cryptography library here lacks: install one '
         "of its own wheels"
     )

@@ -95,7 +95,7 @@ def parser() -> argparse.ArgumentParser:
         prog="hubbub issuer",
         description="Issue tokens to accounts; the shuffler accepts no report without one. "
         "Requests are blinded: nobody can find out whose token a report has (RFC 9497).",
-        epilog="HUBBUB_REDIS_URL is the Redis that remembers what accounts had.",
+        epilog="HUBBUB_REDIS_URL is the Redis that stores which tokens accounts received.",
     )
     add_options(parser, Settings)
     return parser

@@ -123,7 +123,7 @@ class Admission:
         if len(reports) > _MAX_REPORTS:
             raise Never(f"more than {_MAX_REPORTS} reports")
         if tokens and len(tokens) != len(reports):
-            raise Never("not as many tokens as reports")
+            raise Never("the numbers of tokens and reports differ")
         admissions, refused, paying = await self._admitted(reports, tokens)
         # Reports without room wait on the devices, which send them again with the same members.
         crowded = [window for window in admissions if self._pressure.is_crowded(window.stream)]
@@ -140,7 +140,7 @@ class Admission:
                 raise ComeBack("the pool is full; send again later", _FULL_SECONDS) from None
             except StoreUnavailable:
                 self.refusals["store_away"] += 1
-                raise ComeBack("the pool is away; send again", None) from None
+                raise ComeBack("the pool cannot be reached; send again", None) from None
         for window, sealed in admissions.items():
             self._pressure.took(window.stream, len(sealed))
             self.counts["taken"] += len(sealed)

@@ -126,7 +126,7 @@ class Mixer:
                 try:
                     await self._pool.heartbeat()
                 except StoreUnavailable as error:
-                    _log.debug("not told that we live: %s", error)
+                    _log.debug("its key that shows it alive was not renewed: %s", error)
                 await self._clock.sleep(_LIVE_SECONDS)
         finally:
             with suppress(StoreUnavailable):  # then a look some seconds later finds out

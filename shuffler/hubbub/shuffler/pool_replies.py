@@ -34,7 +34,7 @@ class PoolReplies:
             try:
                 result.append(Window.parse(name))
             except ValueError:
-                self._leave(f"shuffler:{index} has {name!r}, which is no window")
+                self._leave(f"shuffler:{index} has {name!r}, which is not a window")
         return sorted(result)
 
     def batch_id(self, place: Place, name: bytes) -> bytes | None:
@@ -42,7 +42,7 @@ class PoolReplies:
         try:
             return bytes.fromhex(name.decode("ascii"))
         except ValueError:
-            self._leave(f"{place.stream}:{place.epoch} has a batch {name!r}, which is no id")
+            self._leave(f"{place.stream}:{place.epoch} has a batch {name!r}, which is not an id")
             return None
 
     def shards(self, names: Iterable[bytes]) -> dict[Window, int]:
@@ -53,7 +53,7 @@ class PoolReplies:
             try:
                 window, shards = Window.parse(name), int(number)
             except ValueError:
-                self._leave(f"shuffler:shards has {entry!r}, which is no window's shards")
+                self._leave(f"shuffler:shards has {entry!r}, which is not a window's shards")
                 continue
             if 1 < shards <= MAX_SHARDS:
                 shard_counts[window] = max(shards, shard_counts.get(window, 1))
@@ -67,7 +67,7 @@ class PoolReplies:
             shards = 0
         if 1 <= shards <= MAX_SHARDS:
             return shards
-        self._leave(f"the shards of {window.name} cannot be told")
+        self._leave(f"the number of shards of {window.name} is unreadable")
         return 1
 
     def terms(self, window: Window, numbers: Sequence[bytes | int]) -> dict[str, int]:
@@ -75,7 +75,7 @@ class PoolReplies:
         try:
             return dict(zip(TERMS, map(_count, numbers), strict=True))
         except (ValueError, TypeError):
-            self._leave(f"what {window.name} holds cannot be told")
+            self._leave(f"the number of reports in {window.name} is unreadable")
             return dict.fromkeys(TERMS, 0)
 
     def level(self, window: Window, numbers: Sequence[bytes | int]) -> Level:
@@ -83,7 +83,7 @@ class PoolReplies:
         try:
             reports, takes = map(int, numbers)
         except ValueError as error:
-            raise StoreUnavailable(f"{window.name}: its counts in Redis are no numbers") from error
+            raise StoreUnavailable(f"{window.name}: its counts in Redis are not numbers") from error
         return Level(reports, takes)
 
     def valid_moment(self, moment: bytes | None, now: float) -> float:
@@ -97,7 +97,7 @@ class PoolReplies:
     def _leave(self, what: str) -> None:
         if what not in self._strange:
             self._strange.add(what)
-            _log.warning("in Redis %s; all else goes on", what)
+            _log.warning("in Redis %s; everything else continues", what)
 
 
 def _count(raw: bytes | int) -> int:

@@ -100,7 +100,7 @@ async def compare(
     earlier_epochs, later_epochs = (holding.epochs for holding in holdings)
     if shared := set(earlier_epochs) & set(later_epochs):
         raise BadParameter(
-            f"both ranges hold {holdings[0].date(min(shared))}: their errors would not be "
+            f"both ranges contain {holdings[0].date(min(shared))}: their errors would not be "
             "independent; compare ranges without common epochs"
         )
     swapped_notes = []

@@ -80,7 +80,7 @@ Tier = Annotated[
     str | None,
     Query(
         max_length=_LONGEST,
-        description="only one tier, by its epsilon; or only the devices that discover strings",
+        description="only one tier, by its epsilon; or tree: only devices that find strings",
     ),
 ]
 

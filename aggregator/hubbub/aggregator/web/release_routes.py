@@ -147,7 +147,7 @@ ListName = Annotated[str, Path(max_length=_LONGEST, description="name of the lis
 Add = Annotated[bool, Query(description="add to the list's strings instead of replacing them")]
 MarkName = Annotated[str, Path(max_length=_LONGEST, description="name of the mark")]
 OfMetric = Annotated[
-    str, Query(max_length=_LONGEST, description="those that this metric's trend has; all without")
+    str, Query(max_length=_LONGEST, description="only marks of this metric's trend; without it all")
 ]
 MarkOf = Annotated[
     str,

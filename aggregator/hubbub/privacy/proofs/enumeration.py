@@ -119,7 +119,7 @@ def payloads_have_one_length_and_fit_the_layout(mechanism: AnyMechanism) -> None
         for payload in row:
             hold(len(payload) == layout.payload_bytes, "payloads differ in length")
             fits = all(0 <= cell < layout.size for cell in layout.cells(payload))
-            hold(fits, "a payload adds to a cell that there is not")
+            hold(fits, "a payload adds to a cell that does not exist")
 
 
 def worst_ratio_is_within_the_claim(mechanism: AnyMechanism) -> None:

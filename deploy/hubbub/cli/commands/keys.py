@@ -237,7 +237,7 @@ def _hand_over(options: FolderOptions) -> None:
     say(f"  {to_text(public)}")
     say(f"{options.folder}/handovers.json: the old key's signature for it; goes into bundles")
     say(f"{old_key}: the old key; destroy it once apps with the new bundle are out")
-    say("now: hubbub catalog build; ship the bundle. Devices that took it refuse the old key")
+    say("now: hubbub catalog build; ship the bundle. Devices that have it refuse the old key")
 
 
 @command(

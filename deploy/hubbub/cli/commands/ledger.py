@@ -95,7 +95,7 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
         "percentages are probabilities after one report, for an observer who knew nothing before.\n"
     )
     listing(
-        f"What was made of your answers ({len(view.payloads):,} remembered; times are UTC)",
+        f"Your answers as they were sent ({len(view.payloads):,} remembered; times are UTC)",
         view.payloads[-_ROWS:],
         {
             "when": _minute,

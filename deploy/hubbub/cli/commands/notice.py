@@ -118,7 +118,7 @@ def _make(options: MakeOptions) -> None:
         live = bundle.experiments[name].live_arms(notice.stopped(now))
         say(
             f"{name}: devices get {' or '.join(live)} until {day_of(notice.until)}, then as "
-            "in the bundle; to end an arm for good give it a weight of 0 in the catalog, by which "
+            "in the bundle; to end an arm for good give it a weight of 0 in the catalog, so that "
             "devices draw again among the others"
         )
     if any(not step[-1][1] for step in notice.steps.values()):

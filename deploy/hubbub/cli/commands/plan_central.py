@@ -115,8 +115,8 @@ def _show(plan: CentralPlan, question: MetricDraft) -> None:
     )
     say(
         f"errors are standard errors{declared.of_what}; a crowd leaves whole, or not at all if it "
-        f"has fewer reports, so plan with fewer than you expect; {promise.honest:.0%} of it is "
-        "honest; the local epsilon holds even if all servers collude"
+        f"has fewer reports, so plan with fewer than you expect; {promise.honest:.0%} of its "
+        "reports are honest; the local epsilon holds even if all servers collude"
     )
     best = max(way["epsilon_local"] for way in ways if way["way"].startswith("crowd"))
     further_fields = ""

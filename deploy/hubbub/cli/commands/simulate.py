@@ -207,7 +207,7 @@ def _say_percentiles(metric: Metric, last_run: Run, summary: Summary) -> None:
             for row in last_run.percentiles
         ],
     )
-    say(f"intervals of percentiles that hold it: {_percent(summary.coverage_percentiles)}")
+    say(f"intervals that contain the true percentile: {_percent(summary.coverage_percentiles)}")
 
 
 def _interval(low: float, high: float) -> str:
@@ -233,7 +233,7 @@ def _say_figures(last_run: Run, summary: Summary) -> None:
             for row in last_run.figures[:_ROWS]
         ],
     )
-    say(f"intervals of figures that hold it: {_percent(summary.coverage_figures)}")
+    say(f"intervals that contain the true figure: {_percent(summary.coverage_figures)}")
 
 
 def _say_further_results(plan: Plan, last_run: Run, summary: Summary, *, digits: str) -> None:
@@ -247,7 +247,7 @@ def _say_further_results(plan: Plan, last_run: Run, summary: Summary, *, digits:
             f"{association.high:.3f}"
         )
     if last_run.associations:
-        say(f"intervals of V that hold it: {_percent(summary.coverage_associations)}")
+        say(f"intervals that contain the true V: {_percent(summary.coverage_associations)}")
     if last_run.public:
         table(
             "differences by public field",
@@ -266,7 +266,7 @@ def _say_further_results(plan: Plan, last_run: Run, summary: Summary, *, digits:
         )
         if len(last_run.public) > _ROWS:
             say(f"and {len(last_run.public) - _ROWS:,} more: --json has them all")
-        say(f"intervals of public values that hold it: {_percent(summary.coverage_public)}")
+        say(f"intervals that contain a public value's share: {_percent(summary.coverage_public)}")
     for effect in last_run.effects:
         say(f"{effect.measure}: {effect.verdict}")
     if summary.effects_shown is not None:

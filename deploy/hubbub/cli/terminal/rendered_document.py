@@ -99,8 +99,8 @@ def review_markdown(claims: Sequence[Claim], path: str) -> str:
     """The reviewer's page: each claim with its command, proofs, trust and assumptions."""
     parts = [
         f"# A reviewer's afternoon: {path}\n",
-        "Ten claims, and a command that shows each, here and on your machine.",
-        "The names are those of proofs and tests: each fails where its claim does not hold.\n",
+        "Ten claims, each with a command that shows it on your machine.",
+        "The names are proofs and tests; each fails if its claim is false.\n",
     ]
     for number, claim in enumerate(claims, 1):
         parts += [
