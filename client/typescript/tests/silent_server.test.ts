@@ -6,12 +6,13 @@ import { createServer, type AddressInfo, type Server } from "node:net";
 import test, { after } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { fetchTransport } from "../src/browser/fetching.js";
+import { fetchPost, fetchTransport } from "../src/browser/fetching.js";
 import { openBundle } from "../src/catalog/bundle.js";
 import { Client, type Options } from "../src/client/client.js";
 import { newDevice } from "../src/client/device.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import type { Transport } from "../src/client/transport.js";
+import { TryAgain } from "../src/errors.js";
 import { httpsPost, httpsTransport } from "../src/node/https.js";
 import { FakeShuffler } from "../src/testing.js";
 import { TYPE } from "../src/transport/submission.js";
@@ -164,6 +165,35 @@ test("an endless head of an answer is not read to its end", async () => {
     const signal = AbortSignal.timeout(CALL_MS);
     const call = post(`http://${await listening(server)}/`, TYPE, new Uint8Array(1), signal);
     await assert.rejects(inTime(call), { reason: "unavailable" });
+  }
+});
+
+test("an answer that is cut between two fields is no answer", async () => {
+  const field = Buffer.from("0a020801", "hex");
+  for (const [framing, body] of [
+    ["Content-Length: 8", field],
+    ["Content-Length: 4", Buffer.of()],
+    [
+      "Transfer-Encoding: chunked",
+      Buffer.concat([Buffer.from("4\r\n"), field, Buffer.from("\r\n")]),
+    ],
+    ["Connection: close", field], // its end is the connection's, however that ended
+  ] as const) {
+    const server = createServer((socket) => {
+      socket
+        .on("error", () => undefined)
+        .once("data", () => {
+          socket.write(`HTTP/1.1 200 OK\r\nContent-Type: ${TYPE}\r\n${framing}\r\n\r\n`);
+          socket.end(body);
+        });
+    });
+    const url = `http://${await listening(server)}/`;
+    const signal = AbortSignal.timeout(CALL_MS);
+    const posts =
+      framing === "Connection: close" ? [httpsPost(null)] : [httpsPost(null), fetchPost];
+    for (const post of posts) {
+      await assert.rejects(post(url, TYPE, Uint8Array.of(1), signal), TryAgain, framing);
+    }
   }
 });
 

@@ -105,6 +105,9 @@ export function httpsPost(roots: string | readonly string[] | null): Post {
 }
 
 async function bodyOf(message: IncomingMessage): Promise<Uint8Array> {
+  const { "content-length": size, "transfer-encoding": coding } = message.headers;
+  // Part of an answer may look whole, and without the refusals in its lost part.
+  if (size === undefined && coding === undefined) throw new TryAgain("unavailable");
   const parts: Uint8Array[] = [];
   let length = 0;
   for await (const part of message as AsyncIterable<Uint8Array>) {
