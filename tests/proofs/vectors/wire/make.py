@@ -71,37 +71,6 @@ TRAILING = (
 CRLF = b"This content contains CRLF.\r\n"
 RFC_PUBLIC = "31e1f05a740102115220e9af918f738674aec95f54db6e04eb705aae8e798155"
 RFC_CONFIG = f"010020{RFC_PUBLIC}00080001000100010003"
-RFC_TOKENS = {
-    "public": "c647bef38497bc6ec077c22af65b696efa43bff3b4a1975a3e8e0a1c5a79d631",
-    "info": b"test info".hex(),
-    "inputs": ["00", "5a" * 17],
-    "blinds": [
-        "64d37aed22a27f5191de1c1d69fadb899d8862b58eb4220029e036ec4c1f6706",
-        "222a5e897cf59db8145db8d16e597e8facb80ae7d4e26d9881aa6f61d645fc0e",
-    ],
-    "blinded": [
-        "c8713aa89241d6989ac142f22dba30596db635c772cbf25021fdd8f3d461f715",
-        "423a01c072e06eb1cce96d23acce06e1ea64a609d7ec9e9023f3049f2d64e50c",
-    ],
-    "evaluated": [
-        "1a4b860d808ff19624731e67b5eff20ceb2df3c3c03b906f5693e2078450d874",
-        "aa1f16e903841036e38075da8a46655c94fc92341887eb5819f46312adfc0504",
-    ],
-    "proof": (
-        "43fdb53be399cbd3561186ae480320caa2b9f36cca0e5b160c4a677b8bbf4301"
-        "b28f12c36aa8e11e5a7ef551da0781e863a6dc8c0b2bf5a149c9e00621f02006"
-    ),
-    "outputs": [
-        (
-            "ca688351e88afb1d841fde4401c79efebb2eb75e7998fa9737bd5a82a152406d"
-            "38bd29f680504e54fd4587eddcf2f37a2617ac2fbd2993f7bdf45442ace7d221"
-        ),
-        (
-            "7c6557b276a137922a0bcfc2aa2b35dd78322bd500235eb6d6b6f91bc5b56a52"
-            "de2d65612d503236b321f5d0bebcbc52b64b92e426f29c9b8b69f52de98ae507"
-        ),
-    ],
-}
 RUNS = Runs(shuffler="Example Foundation, Oslo", aggregator="Example Ltd, Dublin")
 DAY = 86_400
 START = 20_000 * DAY
@@ -793,7 +762,7 @@ def dummies() -> dict[str, Any]:
 def tokens() -> dict[str, Any]:
     """A token and what it is of, when devices of a secret ask for those of an epoch, and messages.
 
-    rfc: the answer of RFC 9497, A.1.3.3, to two inputs together.
+    rfc: the answer of RFC 9497, A.1.3.3, to two inputs together; the file keeps it as it is.
     """
     nonce, output, sealed = bytes(range(16)), bytes(range(64)), bytes(range(50))
     elements_by_window = {("theme", 20_000): [bytes([7]) * 32, bytes([8]) * 32]}
@@ -825,7 +794,7 @@ def tokens() -> dict[str, Any]:
             for length in ("hour", "day")
             for epoch in (20_000, 20_001, 480_000)
         },
-        "rfc": RFC_TOKENS,
+        "rfc": json.loads((HERE / "tokens.json").read_text())["rfc"],
     }
 
 
