@@ -234,8 +234,14 @@ def test_caps_that_are_kept_are_shown(tmp_path: Path, capsys: Capture) -> None:
     "typed",
     [
         "privacy crowd --reports 30000 --values 16 --central 0.001 --dummies noise",
-        "plan central --reports 30000 --values 16 --epsilon 0.001 --dummies noise",
-        "plan central --reports 30000 --mean 0 1 --epsilon 0.001 --dummies noise",
+        pytest.param(
+            "plan central --reports 30000 --values 16 --epsilon 0.001 --dummies noise",
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param(
+            "plan central --reports 30000 --mean 0 1 --epsilon 0.001 --dummies noise",
+            marks=pytest.mark.thorough,
+        ),
     ],
 )
 def test_a_promise_that_no_noise_dummies_keep_is_refused_by_its_own_number(
@@ -246,6 +252,7 @@ def test_a_promise_that_no_noise_dummies_keep_is_refused_by_its_own_number(
     )
 
 
+@pytest.mark.thorough
 def test_automatic_dummies_are_even_where_no_noise_dummies_keep_the_promise(
     capsys: Capture,
 ) -> None:
