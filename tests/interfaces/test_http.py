@@ -316,8 +316,10 @@ def test_who_asks_too_often_is_told_to_wait(tmp_path: Path) -> None:
 
         result = eventually(refused)
         assert result
-        assert int(result.headers["retry-after"]) >= 1
-        assert result.json()["title"] == "TooManyRequests"
+        delay = int(result.headers["retry-after"])
+        assert 1 <= delay <= 10
+        problem = result.json()
+        assert (problem["title"], problem["detail"]) == ("TooManyRequests", f"wait {delay} s")
         response = web.get(f"http://{home.metrics}/metrics").text
         assert 'hubbub_throttled_calls_total{reason="peer_limit"} ' in response
 

@@ -10,6 +10,7 @@ elsewhere (SameSite=Strict), and a request that changes something must declare i
 
 import hashlib
 import logging
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from dataclasses import dataclass, field
@@ -141,8 +142,8 @@ class Guard:
     def _too_many(self, wait_seconds: float) -> App:
         """Returns the refusal of a caller above its rate."""
         self.refusals["peer_limit"] += 1
-        after = {"retry-after": str(int(wait_seconds) + 1)}
-        return problem(429, "TooManyRequests", f"wait {wait_seconds:.1f} seconds", after)
+        delay = str(math.ceil(wait_seconds))
+        return problem(429, "TooManyRequests", f"wait {delay} s", {"retry-after": delay})
 
     def _refuse_unidentified(self, authorization: str, why: str = "") -> App:
         """Returns the refusal of an unknown caller; `why` states why its token was refused."""
