@@ -106,9 +106,12 @@ def test_of_wave_and_haar_the_one_within_the_limits_is_chosen(tmp_path: Path) ->
         for limit in ("", "max_cells = 100")
     )
     assert (free.mechanism, limited.mechanism) == ("haar", "wave")
-    sentence = "chosen for 300,000 reports: haar (1 byte a report); next wave (1 byte a report)"
-    assert str(free.choice) == sentence
-    assert str(limited.choice) == "chosen for 300,000 reports: wave (1 byte a report)"
+    haar, wave = (
+        f"{name} (standard error {error}, 1 byte a report)"
+        for name, error in (("haar", "2,162"), ("wave", "3,616"))
+    )
+    assert str(free.choice) == f"chosen for 300,000 reports: {haar}; next {wave}"
+    assert str(limited.choice) == f"chosen for 300,000 reports: {wave}"
 
 
 def test_wave_and_haar_stay_as_signed_whatever_number_of_reports_is_expected(

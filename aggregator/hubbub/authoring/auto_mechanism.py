@@ -4,15 +4,16 @@ The error is exact: a mechanism's variance is linear in the number of reports wi
 mean over all values is the same for all answers. Mechanisms within 5% of the least variance count
 as equal; then the shortest payload decides, then the fewest cells.
 
-Only for the percentiles of a number in `buckets` the rule is measured: `haar` has a formula of its
-error, and `wave` does not. Sets, parts, vectors and any string have only one mechanism.
+For the percentiles of a number in `buckets` it is that of shares below all edges (`rank_errors`).
+Sets, parts, vectors and any string have only one mechanism.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import log2, sqrt, tanh
+from math import sqrt
 from typing import Any, Final
 
+from hubbub.authoring.rank_errors import RANK_ERRORS
 from hubbub.catalog.auto_choice import AUTO, UNKNOWN, Choice, Option
 from hubbub.catalog.crowds.central import PROMISE
 from hubbub.catalog.metric import DOMAINS, Metric
@@ -103,47 +104,23 @@ def resolve(
     """Mechanism and parameters, as written or, for AUTO, as chosen."""
     if mechanism != AUTO:
         return mechanism, options, None
-    if categories is None and "buckets" in options:
-        choice = _percentile_choice(epsilon, options)
-    else:
-        choice = choose(epsilon, categories, options)
+    choice = choose(epsilon, categories, options)
     return choice.best.mechanism, choice.best.parameters, choice
 
 
-def _percentile_choice(epsilon: float, statements: Mapping[str, Any]) -> Choice:
-    """`wave` or `haar`, so that intervals of percentiles are at most 1.1 times those of HaarHRR.
-
-    `wave` is narrower until its reports would tell neighbouring buckets apart; then, below an
-    epsilon that grows with the buckets, its least squares err more than `haar`. Measured for five
-    shapes of distributions; docs/decisions/0212-mechanisms-and-families.md. If the narrower one is
-    above a limit and the other is not, it is the other.
-    """
-    given_parameters = _given_parameters(statements, {"low", "high", "buckets"})
-    reports, payload, cells = (_whole_number(statements, name) for name in _NUMBERS)
-    buckets = given_parameters["buckets"]
-    levels = (buckets - 1).bit_length()
-    stderr = sqrt(levels * (1 / 4 + (levels - 1) / 12) / reports) / tanh(epsilon / 2)
-    is_haar = stderr <= 0.02 * (0.53 * log2(buckets) - 0.85 - epsilon)
-    arguments = {"epsilon": epsilon, **given_parameters}
-    options = [
-        option_of(build(name, **arguments), given_parameters, UNKNOWN)
-        for name in (("haar", "wave") if is_haar else ("wave", "haar"))
-    ]
-    fit = [o for o in options if o.payload_bytes <= payload and o.cells <= cells]
-    best, *others = fit or options
-    return Choice(reports, best, others[0] if others else None)
-
-
 def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]) -> Choice:
-    """The best mechanism for `categories` listed values, or for the mean of a number if None.
+    """The best mechanism for `categories` listed values, or for a number if None.
 
-    `statements` are the written fields of Wishes. With `permanent_epsilon` values are reported
-    repeatedly, and only mechanisms with a permanent lie are considered. Raises BadParameter for a
-    field out of range, or if no mechanism is within the limits.
+    `statements` are the written fields of Wishes: with `buckets` percentiles of the number matter,
+    not its mean. With `permanent_epsilon` values are reported repeatedly, and only mechanisms with
+    a permanent lie are considered. Raises BadParameter for a field out of range, or if no mechanism
+    is within the limits; of percentiles `with_wishes` complains of the field.
     """
     reports, payload, cells = (_whole_number(statements, name) for name in _NUMBERS)
-    if categories is None:
+    if categories is None and "buckets" not in statements:
         names, needed = built_from("mean", "epsilon", "low", "high"), {"low", "high"}
+    elif categories is None:
+        names, needed = tuple(RANK_ERRORS), {"low", "high", "buckets"}
     elif "permanent_epsilon" in statements:
         names = built_from("listed", "epsilon", "permanent_epsilon", "categories")
         needed = {"permanent_epsilon"}
@@ -159,6 +136,8 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
         for mechanism in (build(name, **arguments) for name in names if name != same)
     ]
     options = [o for o in candidates if o.payload_bytes <= payload and o.cells <= cells]
+    if "buckets" in needed:
+        options = options or candidates
     if not options:
         raise BadParameter(
             f"no mechanism has payloads within {payload} bytes and totals within {cells} cells; "
@@ -196,6 +175,8 @@ def option_of(mechanism: AnyMechanism, parameters: Mapping[str, float], stderr: 
 
 
 def _stderr(mechanism: AnyMechanism, arguments: Mapping[str, Any], reports: int) -> float:
+    if rank_error := RANK_ERRORS.get(mechanism.NAME):
+        return reports * rank_error(mechanism, reports)
     if mechanism.VALUES == "numbers":
         worst = max(mechanism.variance(place * reports, reports) for place in PLACES)
         width: float = arguments["high"] - arguments["low"]

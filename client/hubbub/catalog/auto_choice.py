@@ -21,7 +21,7 @@ class Option:
 
     Args:
         stderr: root mean square over all values, in reports; for a mean the largest, in its unit;
-            UNKNOWN for percentiles, and where one mechanism answers.
+            for percentiles of the reports below an edge; UNKNOWN where one mechanism answers.
     """
 
     mechanism: str
