@@ -13,6 +13,7 @@ from hubbub.errors import BadParameter
 from hubbub.fields import kinds
 from hubbub.fields.field import entry
 from hubbub.mechanisms import REGISTRY
+from hubbub.sealing.digests import sha256
 
 FINDER: Final = "tree"
 """The last of the name of a stream in which strings are found that nobody listed."""
@@ -61,8 +62,6 @@ def list_names(name: str, grown: Sequence[int], values: int) -> tuple[str, ...]:
 
 def digests_of(metric: Any) -> dict[str, str]:
     """Returns SHA-256, in hex, of the meaning of each list of values, by the list's stream."""
-    import hashlib  # noqa: PLC0415 as in hubbub.sealing.kems
-
     definition = metric.definition()
     values = definition["values"]
     sizes = (*metric.grown, len(values or ()))
@@ -70,7 +69,7 @@ def digests_of(metric: Any) -> dict[str, str]:
         definition if values is None else definition | {"values": values[:size]} for size in sizes
     ]
     texts = [json.dumps(table, sort_keys=True, separators=(",", ":")) for table in tables]
-    digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+    digests = [sha256(text.encode()).hex() for text in texts]
     return dict(zip(list_names(metric.name, metric.grown, sizes[-1]), digests, strict=True))
 
 

@@ -4,9 +4,10 @@ Two implementations: `FolderState` for real devices; `MemoryState` for simulated
 and for a device that can store nothing.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from hubbub.catalog import Metric
 from hubbub.client.cover import FILLER, NOTHING, WaitingReport
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from hubbub.client.state.wallet import Wallet
 
 Result = TypeVar("Result")
+Entry = TypeVar("Entry")
+_SHUFFLE_BYTES: Final = 16  # two entries get the same bytes never
 """What a change of a wallet returns."""
 
 HISTORY = 1000
@@ -241,6 +244,11 @@ def excess(sizes: Sequence[int], bounds: Bounds) -> int:
         size -= sizes[surplus]
         surplus += 1
     return surplus
+
+
+def in_random_order(entries: Iterable[Entry]) -> list[Entry]:
+    """Returns the entries, shuffled by the system's coins; `secrets` would load OpenSSL."""
+    return sorted(entries, key=lambda _: os.urandom(_SHUFFLE_BYTES))
 
 
 def fitting(reports: list[OutboxReport], max_bytes: int) -> list[OutboxReport]:

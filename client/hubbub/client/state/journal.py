@@ -13,7 +13,6 @@ import errno
 import math
 import mmap
 import os
-import secrets
 import stat
 import struct
 import sys
@@ -44,7 +43,7 @@ class Journal:
     """
 
     def __init__(self, folder: Path, number: int = 0) -> None:
-        self.name = f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
+        self.name = f"{os.getpid()}-{os.urandom(4).hex()}{_SUFFIX}"
         self.path = folder / self.name
         draft = self.path.with_suffix(".draft")
         self._file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -204,7 +203,7 @@ class Notes:
         self._lock = threading.RLock()
         self._last = self._entered = 0
         self._journal = None
-        self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._owner = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._open_journal()
 
     def _open_journal(self) -> None:

@@ -6,7 +6,7 @@ If a process is killed meanwhile, at most too much is charged.
 """
 
 import contextlib
-import secrets
+import os
 import threading
 import time
 from collections import Counter
@@ -35,6 +35,7 @@ from hubbub.client.state.contract import (
     admit,
     excess,
     fitting,
+    in_random_order,
     settled_by,
 )
 from hubbub.client.state.device_state import DeviceState, Event
@@ -64,7 +65,7 @@ class MemoryState:
         clock: Callable[[], float] = time.time,
         standing: DeviceState | None = None,
     ) -> None:
-        self._standing = standing or DeviceState(secret=secret or secrets.token_bytes(SECRET_BYTES))
+        self._standing = standing or DeviceState(secret=secret or os.urandom(SECRET_BYTES))
         self._bounds = bounds or Bounds()
         self._noted = self._done = self._last = 0
         self._reports: dict[int, tuple[OutboxEntry, str]] = {}
@@ -158,9 +159,7 @@ class MemoryState:
             entries = self._waiting_entries(exclusions)
             if entries:
                 self._shared.confirm(self._standing)
-            chosen_entries = secrets.SystemRandom().sample(
-                list(entries.items()), min(most, len(entries))
-            )
+            chosen_entries = in_random_order(entries.items())[:most]
             reports = [
                 OutboxReport(
                     id=id_,
@@ -290,7 +289,7 @@ class MemoryState:
         if not forget:
             return replace(standing, consent=consent)
         return DeviceState(
-            secret=secrets.token_bytes(SECRET_BYTES),
+            secret=os.urandom(SECRET_BYTES),
             consent=replace(consent, since=now),
             notice=standing.notice,
             accounts=forgotten(standing.accounts, now),
@@ -390,9 +389,9 @@ class SharedLedger:
         if self._witnesses is None:
             return
         moment = self._last_moment._replace(
-            state=self._last_moment.state or secrets.token_hex(8),
+            state=self._last_moment.state or os.urandom(8).hex(),
             commits=self._last_moment.commits + 1,
-            head=secrets.token_hex(8),
+            head=os.urandom(8).hex(),
             accounts=standing.accounts,
             consent=standing.consent,
         )

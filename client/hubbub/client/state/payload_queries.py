@@ -3,7 +3,6 @@
 A row that hubbub cannot have written is skipped, and a report in it is discarded.
 """
 
-import secrets
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -21,6 +20,7 @@ from hubbub.client.state.contract import (
     OutboxReport,
     PayloadRecord,
     excess,
+    in_random_order,
 )
 from hubbub.client.state.device_state import Event
 
@@ -183,7 +183,7 @@ def draw(
         "SELECT id FROM reports WHERE fate IS NULL AND (claimed IS NULL OR abs(? - claimed) > ?)"
     )
     free = rows.execute(words + clause, (now, claim_seconds, *arguments)).fetchall()
-    chosen_rows = secrets.SystemRandom().sample(free, min(most, len(free)))
+    chosen_rows = in_random_order(free)[:most]
     reports = [_outbox_report(rows, id_) for (id_,) in chosen_rows]
     return (
         [report for report in reports if isinstance(report, OutboxReport)],

@@ -3,10 +3,9 @@
 All functions run inside a transaction of the caller. Everything that they read they also check.
 """
 
-import hashlib
 import json
 import math
-import secrets
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -28,6 +27,7 @@ from hubbub.client.state.payload_queries import (
 )
 from hubbub.client.state.secret import SECRET_BYTES
 from hubbub.client.state.witnessed_state import StateMoment, merged
+from hubbub.sealing.digests import sha256
 
 # Facts that the checksum does not cover. Version 0.1 changes consent without a commit, so the
 # checksum covers "said", the last consent that this version stored, instead. A notice has its own
@@ -39,10 +39,10 @@ def start(rows: Rows) -> None:
     """Gives a new file its secret and its name."""
     set_meta(
         rows,
-        secret=secrets.token_bytes(SECRET_BYTES),
-        state=secrets.token_hex(8),
+        secret=os.urandom(SECRET_BYTES),
+        state=os.urandom(8).hex(),
         commits=0,
-        head=secrets.token_hex(8),
+        head=os.urandom(8).hex(),
         witnessed="",
         generation=0,
     )
@@ -52,7 +52,7 @@ def bring_up(rows: Rows) -> bool:
     """Adds what a file of version 0.1 lacks; returns whether that changed consent."""
     facts = read_facts(rows)
     if facts.get("head") is None:
-        set_meta(rows, head=secrets.token_hex(8), witnessed="")
+        set_meta(rows, head=os.urandom(8).hex(), witnessed="")
     if _commit_and_checksum(facts)[0] != str(facts.get("commits")):
         seal(rows)
         facts = read_facts(rows)
@@ -159,7 +159,7 @@ def save(rows: Rows, accounts: Mapping[str, Account]) -> None:
 
 def commit(rows: Rows, **facts: Any) -> None:
     """Starts a new version, which the witness must record next."""
-    set_meta(rows, commits=meta(rows, "commits") + 1, head=secrets.token_hex(8), **facts)
+    set_meta(rows, commits=meta(rows, "commits") + 1, head=os.urandom(8).hex(), **facts)
 
 
 def adopt(rows: Rows, agreed: StateMoment) -> None:
@@ -238,4 +238,4 @@ def _ledger(rows: Rows) -> list[tuple[str, str]]:
 
 def _sum(facts: Mapping[str, Any], ledger: Sequence[tuple[str, str]]) -> str:
     summed = repr(([fact for fact in sorted(facts.items()) if fact[0] not in _UNSEALED], ledger))
-    return hashlib.sha256(summed.encode(errors="replace")).hexdigest()
+    return sha256(summed.encode(errors="replace")).hex()

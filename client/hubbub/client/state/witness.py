@@ -6,7 +6,6 @@ it always covers everything that left.
 """
 
 import contextlib
-import hashlib
 import os
 import stat
 import sys
@@ -27,6 +26,7 @@ from hubbub.client.files import (
 from hubbub.client.ledger import FOREIGN
 from hubbub.client.state.witnessed_state import StateMoment
 from hubbub.errors import StateBusy, StateUnusable
+from hubbub.sealing.digests import sha256
 
 LOCK_NAME: Final = "lock"
 """A file of the state folder; not empty once a state was there."""
@@ -157,7 +157,7 @@ class Witnesses:
             Witness(folder.with_name(folder.name + ".witness")),
             Witness(folder / "witness"),
         )
-        name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+        name = sha256(os.fsencode(folder)).hex()[:16]
         self.elsewhere = Witness(elsewhere() / f"{name}.witness", shared=True)
 
     @property

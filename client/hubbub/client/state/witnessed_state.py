@@ -1,6 +1,5 @@
 """A version of what must outlive a state, as the state or its witness records it."""
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -9,6 +8,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from hubbub.client.ledger import Account, load_accounts, merge
 from hubbub.client.state.consent import Consent, agreed
+from hubbub.sealing.digests import sha256
 
 _MAX_MERGED: Final = 8
 _MAX_COMMITS: Final = 1 << 62
@@ -116,7 +116,7 @@ def merged(accounts: Mapping[str, Account], other: Mapping[str, Account]) -> dic
 
 
 def _sum(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(body, sort_keys=True).encode()).hex()
 
 
 def _name(thing: Any) -> str:

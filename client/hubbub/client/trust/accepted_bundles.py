@@ -4,7 +4,6 @@ The app trusts its first operator, and each operator to which that one hands ove
 named by the app itself; a bundle cannot introduce it.
 """
 
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from hubbub.bundles.encoding import from_text, to_text
 from hubbub.bundles.promise import merge_promises
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.fields.frozen import frozen
+from hubbub.sealing.digests import sha256
 
 if TYPE_CHECKING:
     from hubbub.bundles.log.notes import NoteKey
@@ -255,7 +255,7 @@ def is_newer(data: Any) -> bool:
 
 def folder_of(operator: bytes) -> str:
     """Returns the name of an operator's folder: apps of two operators share nothing."""
-    return hashlib.sha256(operator).hexdigest()[:16]
+    return sha256(operator).hex()[:16]
 
 
 def is_one(folder: str) -> bool:

@@ -1,7 +1,6 @@
 """Stores trust: one file beside the states, replaced atomically, under a lock."""
 
 import contextlib
-import hashlib
 import json
 import os
 import time
@@ -14,6 +13,7 @@ from hubbub.client.files import elsewhere, is_own, locked_file, read_file, repla
 from hubbub.client.lazy_log import warn
 from hubbub.client.trust.accepted_bundles import Trust, is_newer
 from hubbub.errors import StateUnusable
+from hubbub.sealing.digests import sha256
 
 _NAME: Final = "trust.json"
 _LOCK_SECONDS: Final = 10.0  # a suspended start must not block this one
@@ -142,5 +142,5 @@ def _locked_place(path: Path, temporary: Path, stack: contextlib.ExitStack) -> P
 
 
 def _temporary_path(path: Path) -> Path:
-    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    name = sha256(os.fsencode(path)).hex()[:16]
     return elsewhere() / f"{name}.trust"

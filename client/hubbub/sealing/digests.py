@@ -1,0 +1,11 @@
+"""SHA-256 by the library that seals, which devices load; `hashlib` loads an OpenSSL more (4 MB)."""
+
+
+def sha256(content: bytes) -> bytes:
+    """The 32 bytes of the hash."""
+    # Importing the client does not load the library (7 MB).
+    from cryptography.hazmat.primitives.hashes import SHA256, Hash  # noqa: PLC0415 as above
+
+    digest = Hash(SHA256())
+    digest.update(content)
+    return digest.finalize()
