@@ -25,6 +25,7 @@ from hubbub.keys.opening_keys import read_public_keys
 from hubbub.programs.text_files import parse_toml
 from hubbub.runtime.service_options import read_limits
 from hubbub.shuffler.settings import Settings
+from hubbub.signing.sign_bundle import sign_bundle
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
 from tests.support.commands import refusal_of
@@ -71,6 +72,7 @@ def _renamed(name: str) -> Change:
     return change
 
 
+BEGIN, END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 CHANGES: dict[str, Change] = {
     **{f"lifetime {n}": _theme(lifetime_epsilon=n) for n in (float("nan"), float("inf"), -1, "5")},
     "lifetime of 400 digits": _theme(lifetime_epsilon=10**400),
@@ -108,6 +110,7 @@ CHANGES: dict[str, Change] = {
     "shuffler port": _set(shuffler="a:99999"),
     "roots a number": _set(roots=7),
     "roots no PEM": _set(roots="hello"),
+    "roots no base64": _set(roots=f"{BEGIN}\nhello\n{END}"),
     "history a list": _set(history=[]),
     "history no digest": _set(history={"theme": "x"}),
     "history another digest": _set(history={"theme": "0" * 64}),
@@ -132,6 +135,12 @@ CHANGES: dict[str, Change] = {
     "key a number": _key(public=5),
     "version": _set(version=None),
 }
+
+
+def test_an_operator_signs_no_roots_that_are_not_certificates(signed: Signed) -> None:
+    roots = f"{BEGIN}\naGVsbG8=\n{END}"
+    with pytest.raises(BadParameter, match="roots does not contain certificates in PEM"):
+        sign_bundle(replace(signed.bundle, roots=roots), OPERATOR)
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())

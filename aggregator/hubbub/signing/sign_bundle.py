@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.authoring.crowds.accountant import gathered, minimum
@@ -23,7 +24,15 @@ from hubbub.sealing.kems import X25519, X_WING
 
 
 def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = False) -> bytes:
-    """The signed content of a bundle's file: the app's, or the operator's if `whole`."""
+    """The signed content of a bundle's file: the app's, or the operator's if `whole`.
+
+    Raises BadParameter if the bundle's roots are not certificates.
+    """
+    if bundle.roots is not None:
+        try:
+            x509.load_pem_x509_certificates(bundle.roots.encode())
+        except ValueError:
+            raise BadParameter("roots does not contain certificates in PEM") from None
     caps, log = dumped(bundle.caps), bundle.log
     promised = {name: promise.data() for name, promise in bundle.promised.items()}
     hybrid = any(metric.kem == X_WING for metric in bundle.metrics.values())
