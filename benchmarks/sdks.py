@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import ssl
 import statistics
 import subprocess
 import sys
@@ -9,11 +10,16 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from benchmarks.host import busy_bundle
 from hubbub.client.testing import FakeServer
+from hubbub.installation.certificate_authorities import write_certificates
+from hubbub.signing.sign_bundle import sign_bundle
 
 HEADER: Final = (
     "SDK",
@@ -28,6 +34,7 @@ _PYTHON: Final = _ROOT / "build" / "peers" / "bin" / "python"
 _SDKS: Final = (
     "hubbub, HTTP",
     "its libraries alone, HTTP",
+    "hubbub, HTTPS",
     "hubbub, gRPC",
     "Sentry",
     "Glean",
@@ -68,10 +75,18 @@ def sdks() -> Iterator[Sequence[str]]:
         uv = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet", "--no-deps"]
         into = ["--python", str(_PYTHON), "--compile-bytecode", "--reinstall"]
         subprocess.run([*uv, *into, *map(str, Path(folder).glob("*.whl"))], check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        yield from _rows(Path(folder))
+
+
+def _rows(certificates: Path) -> Iterator[Sequence[str]]:
+    write_certificates(certificates, {})
+    roots = (certificates / "ca.pem").read_text()
     for name in _SDKS:
-        with FakeServer() as grpc_server, _server() as http_address:
+        secured = certificates if "HTTPS" in name else None
+        with FakeServer() as grpc_server, _server(secured) as http_address:
             address = grpc_server.address if "gRPC" in name else http_address
-            runs = [_figures(name, address) for _ in range(_ROUNDS)]
+            runs = [_figures(name, address, roots) for _ in range(_ROUNDS)]
         median = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
         yield (
             name,
@@ -83,10 +98,12 @@ def sdks() -> Iterator[Sequence[str]]:
         )
 
 
-def _figures(name: str, address: str) -> dict[str, float]:
+def _figures(name: str, address: str, roots: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         if name.startswith("hubbub"):
-            (Path(folder) / "app.hubbub").write_bytes(busy_bundle(Path(folder)).signed)
+            bundle = replace(busy_bundle(Path(folder)).bundle, roots=roots)
+            signed = sign_bundle(bundle, Ed25519PrivateKey.generate())
+            (Path(folder) / "app.hubbub").write_bytes(signed)
         for file, content in _GLEAN.items() if name == "Glean" else ():
             (Path(folder) / file).write_text(content)
         script = Path(__file__).with_name("sdk_figures.py")
@@ -111,11 +128,18 @@ class _Accepts(http.server.BaseHTTPRequestHandler):
 
 
 @contextmanager
-def _server() -> Iterator[str]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Accepts)
+def _server(certificates: Path | None) -> Iterator[str]:
+    """A server's address, over TLS if there is a folder of certificates."""
+    server, scheme = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Accepts), ""
+    if certificates:
+        scheme, context = "https://", ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificates / "shuffler.pem", certificates / "shuffler.key")
+        server.socket = context.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"127.0.0.1:{server.server_address[1]}"
+        yield f"{scheme}127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         server.server_close()
