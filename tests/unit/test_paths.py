@@ -7,7 +7,7 @@ from benchmarks.paths import path_lengths
 # Calls, functions and files: a little above what they were when they were last shortened.
 MOST = {
     "report()": (40, 37, 12),
-    "flush() of 3 reports": (775, 212, 32),
+    "flush() of 3 reports": (775, 215, 33),
     "GET /v1/metrics/theme/estimates": (1320, 141, 35),
 }
 
