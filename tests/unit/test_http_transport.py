@@ -86,6 +86,7 @@ def test_a_hint_of_any_server_is_heard_if_it_is_one(
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/protobuf\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 FIELD = SubmitResponse(refused=[Refusal(reason=Reason.REASON_EXPIRED)]).SerializeToString()
 
 
@@ -96,8 +97,8 @@ FIELD = SubmitResponse(refused=[Refusal(reason=Reason.REASON_EXPIRED)]).Serializ
         (HEAD.replace(b"1.1", b"1.0").replace(b"\r", b"") + b"Content-Length: 0\n\n", None),
         (b"HTTP/1.1 100 Go on\r\n\r\n" + HEAD + b"Content-Length: 0\r\n\r\n", None),
         (
-            HEAD
-            + b" charset=none\r\nTransfer-Encoding: chunked\r\n\r\n2;of=2\r\n\x18\0\r\n0\r\n\r\n",
+            HEAD + b" charset=none\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"2;of=2\r\n\x18\0\r\n0\r\nTrailer: 1\r\n\r\n",
             None,
         ),
         (HEAD + b"Content-Length: %d\r\n\r\n" % len(FIELD), "is incomplete"),
@@ -108,12 +109,27 @@ FIELD = SubmitResponse(refused=[Refusal(reason=Reason.REASON_EXPIRED)]).Serializ
         ),
         (HEAD + b"Connection: close\r\n\r\n" + FIELD, "is incomplete"),
         (
-            HEAD + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(FIELD) + FIELD + b"\r\n",
+            CHUNKED + b"%x\r\n" % len(FIELD) + FIELD + b"\r\n",
             "unavailable$",
         ),
-        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n200000\r\n", "is incomplete"),
-        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n-2\r\n\x18\0", "is not HTTP"),
-        (HEAD + b"".join(b"a%d: b\r\n" % number for number in range(101)), "is not HTTP"),
+        (CHUNKED + b"200000\r\n", "is incomplete"),
+        (CHUNKED + b"-2\r\n\x18\0", "is not HTTP"),
+        (HEAD + b"Content-Length: 0\r\n" * 2 + b"\r\n", None),
+        (HEAD + b"Content-Length: 0\r\nContent-Length: 2\r\n\r\n\x18\0", "is not HTTP"),
+        (HEAD + b"Content-Length: 0, 0\r\n\r\n", "is incomplete"),
+        (HEAD + b"Content-Length: +0\r\n\r\n", "is incomplete"),
+        (HEAD + b"Content-Length: -1\r\n\r\n" + FIELD, "is incomplete"),
+        (HEAD + b"Content-Length: %s\r\n\r\n" % (b"9" * 30), "is incomplete"),
+        (HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "is incomplete"),
+        (
+            CHUNKED + b"1\r\n" + FIELD + b"\r\n0\r\n\r\n",
+            "is not HTTP",
+        ),
+        (CHUNKED + b"9\r\n" + FIELD + b"\r\n", "is incomplete"),
+        (CHUNKED + b"0\r\n" + b"a: b\r\n" * 20_000, "is not HTTP"),
+        (b"HTTP/1.1 103 Wait\r\n\r\n" * 4_000 + HEAD + b"Content-Length: 0\r\n\r\n", "is not HTTP"),
+        (HEAD + b"a: b\r\n" * 20_000, "is not HTTP"),
+        (HEAD + b" folded\r\n" * 20_000, "is not HTTP"),
         (HEAD + b"a: " + b"b" * 70_000, "is not HTTP"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "is not HTTP"),
         (b"", "unavailable$"),

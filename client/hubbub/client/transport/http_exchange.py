@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     import ssl
 
 _LARGEST_ANSWER_BYTES: Final = 1 << 20
-_LONGEST_LINE: Final = 1 << 16
-_MAX_HEADERS: Final = 100
+_LARGEST_HEAD_BYTES: Final = 1 << 16  # with interim answers, and lines between chunks
 _HTTP_PORT: Final = 80
 _STATUS: Final = re.compile(r"HTTP/(\d\.\d) ([1-9]\d\d)( .*)?", re.ASCII)
 _CHUNK: Final = re.compile(r"([0-9a-fA-F]{1,8})\s*(;.*)?")
@@ -67,11 +66,13 @@ class _Connection:
         self._place, self._tunnel, self._trust, self._name = place, tunnel, trust, name
         self._named = threading.Event()
         self._is_open = False
+        self._head_bytes_left = _LARGEST_HEAD_BYTES
 
     def exchange(self, head: bytes, body: bytes) -> tuple[HttpAnswer, bool]:
         """Returns the answer to a request, and whether the connection can carry another one."""
         if not self._is_open:
             self._open()
+        self._head_bytes_left = _LARGEST_HEAD_BYTES
         self._send(head)
         self._send(body)
         is_lasting, status, headers = self._read_head()
@@ -149,9 +150,10 @@ class _Connection:
             headers = {}
             while line := self._read_line():
                 name, _, value = line.partition(":")
-                if not line.startswith((" ", "\t")):  # else it continues another one
-                    headers.setdefault(name.lower(), value.strip())
-                if len(headers) > _MAX_HEADERS:
+                if line.startswith((" ", "\t")):  # it continues the line before
+                    continue
+                first = headers.setdefault(name.lower(), value.strip())
+                if name.lower() == "content-length" and first != value.strip():
                     raise _no_http()
             is_lasting = start[1] == "1.1" and "close" not in headers.get("connection", "").lower()
         return is_lasting, status, headers
@@ -171,10 +173,11 @@ class _Connection:
         raise _no_http()
 
     def _read_line(self) -> str:
-        line: bytes = self._reader.readline(_LONGEST_LINE + 1)
+        line: bytes = self._reader.readline(self._head_bytes_left + 1)
+        self._head_bytes_left -= len(line)
         if not line:
             raise ConnectionResetError
-        if not line.endswith(b"\n"):
+        if not line.endswith(b"\n") or self._head_bytes_left < 0:
             raise _no_http()
         return line.rstrip(b"\r\n").decode("latin-1")
 
