@@ -1,4 +1,4 @@
-"""Compares bundles: whether metrics may follow earlier ones, and what a person then gives."""
+"""Compares bundles: whether metrics may follow earlier ones, and what they then reveal."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Notices: signed reductions of what an operator asks, while apps are out.
+"""Notices: signed reductions of what an operator asks, without a release of the app.
 
 They are two signed lines like bundles. A notice can only lower how many devices take part in a
 metric, down to none, or stop an arm of an experiment: it has no field for epsilon, values or new

@@ -1,4 +1,4 @@
-"""A promise: what people were told about a metric, which no later bundle may exceed."""
+"""A promise: a metric's definition and limits, which no later bundle may exceed."""
 
 from collections.abc import Mapping
 from dataclasses import replace

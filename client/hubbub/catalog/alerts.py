@@ -1,4 +1,4 @@
-"""Alerts on answers: when somebody is to be called, and how sure that has to be.
+"""Alerts on answers: the condition of each, and the confidence that it needs.
 
 [metrics.theme]
 alert = { when = "change", confidence = 0.99 }

@@ -1,4 +1,4 @@
-"""Breakdown: answers apart by what is public of a device, as its OS; each in a stream of its own.
+"""Breakdown: answers by a public field of devices, such as the OS; each value has its own stream.
 
 A device names its cell in the clear, as theme@os=linux. One whose OS is not listed reports under
 the metric's own name. `theme@os=linux+macos` means the cells of both, and `theme` all there are.

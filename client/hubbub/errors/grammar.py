@@ -1,4 +1,4 @@
-"""Words of messages and tables: numbers with their nouns, similar names, days that are none."""
+"""Words of messages and tables: numbers with their nouns, similar names, days that do not exist."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Fields of a catalog: what is said of each, once, where it is declared, and what follows from it.
+"""Fields of a catalog: the one declaration of each, and what follows from it.
 
 A field of metrics.toml is a field of a dataclass, with an `entry` as its metadata:
 

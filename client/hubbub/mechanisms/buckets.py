@@ -1,4 +1,4 @@
-"""d-bit flips: a histogram of a number, from a few buckets a device, answered once and for all.
+"""d-bit flips: a histogram of a number, from a few buckets per device, each answered once for life.
 
 Idea: the range is cut into buckets. A device picks a few of them, for ever, and says of each
     whether its number lies there, lying sometimes. The answers to one bucket are drawn once

@@ -1,4 +1,4 @@
-"""Directions: a public pool of random words, made of a seed alike on every machine.
+"""Directions: a public pool of random words, the same on every machine for one seed.
 
 A book is SHAKE-128 of its name; every two bytes choose one of 4,096 steps of a normal number, whole
 and in 1/4,096. So devices of all languages rank the same words, and an aggregator needs no list.

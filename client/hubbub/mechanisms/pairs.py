@@ -1,4 +1,4 @@
-"""Pairs of parts: tell two of several answers together, with all of epsilon, to count tables.
+"""Pairs of parts: report two of several answers together, with all of epsilon, to count tables.
 
 Idea: a value has several parts, as theme, country and version. A coin that does not look at it
     draws two of the parts; what the value holds in both together is one cell of their table, and

@@ -1,4 +1,4 @@
-"""Parameter: what a number that a mechanism is built from means, and between what it lies.
+"""Parameter: the meaning and the range of a number that a mechanism is built from.
 
 Said where the number is a field of its class, `bits: int = field(metadata=whole("...", 1, 4096))`,
 and read from there by the class itself, by the catalog and by its reference.

@@ -1,4 +1,4 @@
-"""Floats that every machine and language works out alike, to the last digit.
+"""Floats that every machine and language computes alike, to the last digit.
 
 IEEE 754 rounds sums, products, quotients and roots in one way; `exp`, `erfc` and `hypot` are as the
 machine's library has them. What a payload looks like may hang on a last digit, so what decides over

@@ -1,4 +1,4 @@
-"""PrivSet: of a set of values, a few values, more often such as meet the set.
+"""PrivSet: reports a few of all values, more often a choice that contains one of the set.
 
 Idea: a set is filled up to `most` members with members of nobody's; then k of all values, those of
     nobody among them, are sent: with the chance `meet` a choice that has some of the set in it,

@@ -1,4 +1,4 @@
-"""Codes of directions: a unit vector is told by one word of a public book that lies near it.
+"""Codes of directions: a unit vector is reported as a near word of a public book.
 
 Idea: draw one of `books` books of random words; the w words nearest to the vector are near, and one
     of them is sent with the chance `keep`, alike; else one of the others, alike.

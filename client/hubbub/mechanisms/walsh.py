@@ -1,4 +1,4 @@
-"""The Walsh-Hadamard transform: what `hadamard` and `hcms` read their totals through.
+"""The Walsh-Hadamard transform, by which `hadamard` and `hcms` read their totals.
 
 H[r, y] is +1 where r and y share an even number of binary ones, else -1.
 """

@@ -1,4 +1,4 @@
-"""How many dummies hide how many reports there are: a two-sided geometric number, drawn exactly.
+"""The number of dummies that hides the number of reports: two-sided geometric, drawn exactly.
 
 Reports and dummies are seen together alone. One report more looks like one dummy more, and of two
 numbers of dummies that are neighbours neither is more than `odds` as likely as the other; but for

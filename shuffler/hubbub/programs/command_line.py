@@ -1,4 +1,4 @@
-"""Commands: functions of their options, and the parser that suggests what was meant."""
+"""Commands: functions of their options, and the parser that suggests similar names."""
 
 import argparse
 import re

@@ -1,4 +1,4 @@
-"""Exact laws of counts, where the normal law does not do: tails of absent values, interval ends.
+"""Exact laws of counts, where the normal law is too rough: tails of absent values, interval ends.
 
 With few reports, or a large epsilon, a value that nobody holds has only a few supports; a sketch's
 collisions with frequent strings affect few functions. Both have a longer upper tail than the normal

@@ -1,4 +1,4 @@
-"""Judging: held-out devices report how good the finished model is for them.
+"""Evaluation: held-out devices report how well the finished model predicts their label.
 
 Each reports the bin of the model's score and the label, one of 2 bins categories, by `grr` at the
 epsilon of the gradients, in the round after the last one. The report has the stream and length of

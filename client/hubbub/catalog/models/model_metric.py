@@ -1,4 +1,4 @@
-"""A metric that trains a model: each device reports once for life, in the round of its coins."""
+"""A metric that trains a model: each device reports once for life, in its secretly drawn round."""
 
 from dataclasses import replace
 from datetime import date

@@ -1,4 +1,4 @@
-"""`hubbub backup`, `verify` and `restore`: an installation kept, and made again."""
+"""`hubbub backup`, `verify` and `restore`: copies an installation, and makes it again."""
 
 import asyncio
 import shutil

@@ -1,4 +1,4 @@
-"""`hubbub candidates`: lists of strings to look for, saved by name where answers are asked."""
+"""`hubbub candidates`: named lists of strings to look for, saved at the aggregator."""
 
 from pathlib import Path
 from typing import Final

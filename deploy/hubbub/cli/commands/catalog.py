@@ -1,4 +1,4 @@
-"""`hubbub catalog`: check it, build what is shipped of it; schema and modules for editors."""
+"""`hubbub catalog`: checks a catalog; writes its schema and typed modules for editors."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

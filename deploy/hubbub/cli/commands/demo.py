@@ -1,4 +1,4 @@
-"""`hubbub demo`: real people's answers, from SDK to estimates, through every role."""
+"""`hubbub demo`: sends real people's answers from SDK to estimates, through every role."""
 
 import asyncio
 import csv

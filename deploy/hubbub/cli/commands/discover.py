@@ -1,4 +1,4 @@
-"""`hubbub discover`: the strings that people hold, though nobody listed them."""
+"""`hubbub discover`: finds frequent strings that nobody listed."""
 
 import argparse
 from collections.abc import Mapping

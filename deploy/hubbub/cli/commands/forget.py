@@ -1,4 +1,4 @@
-"""`hubbub forget`: deletes a metric's totals of before a day, in the aggregator's Redis."""
+"""`hubbub forget`: deletes a metric's totals from before a day, in the aggregator's Redis."""
 
 import time
 from collections.abc import Collection, Mapping

@@ -1,4 +1,4 @@
-"""`hubbub load`: many devices at once, to see what an installation bears."""
+"""`hubbub load`: simulates many devices, to measure the load that an installation sustains."""
 
 import os
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`hubbub notice`: ask fewer devices, or none, while apps are out; no app is released for it."""
+"""`hubbub notice`: asks fewer devices, or none, without a release of the app."""
 
 import time
 from datetime import UTC, date, datetime, timedelta

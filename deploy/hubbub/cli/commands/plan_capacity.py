@@ -1,4 +1,4 @@
-"""`hubbub plan capacity`: how many machines for so many devices."""
+"""`hubbub plan capacity`: how many machines a number of devices needs."""
 
 import secrets
 import time

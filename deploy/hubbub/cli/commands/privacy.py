@@ -1,4 +1,4 @@
-"""`hubbub privacy`: the card of a catalog; what a crowd adds; what many events say together."""
+"""`hubbub privacy`: a catalog's card; what crowds hide; what many events reveal together."""
 
 import shlex
 from dataclasses import asdict

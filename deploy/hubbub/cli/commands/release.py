@@ -1,4 +1,4 @@
-"""`hubbub release`: numbers for outside, with noise of their own, paid from a budget."""
+"""`hubbub release`: published numbers, with noise of their own, paid from a budget."""
 
 import getpass
 import json

@@ -1,4 +1,4 @@
-"""`hubbub simulate` of a model: how good it will be, beside one that sees everything."""
+"""`hubbub simulate` of a model: how good it will be, beside a model without privacy."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""`hubbub metrics`, `status` and `watch`: what there is, where every report is, and as it comes."""
+"""`hubbub metrics`, `status` and `watch`: the metrics, where reports are, and those that arrive."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Stages: how long each step of a service takes, told at `/metrics`, and as traces if asked for.
+"""Stages: how long each step of a service takes, shown at `/metrics`, and as traces if requested.
 
 PRIVACY: what is traced are batches and questions. There is no trace of a submission, nor of the
 write to the pool that follows it at once: its time, kept anywhere, is an arrival time, and the

@@ -1,4 +1,4 @@
-"""Callers of gRPC: who they are, and refusals from which they know whether and when to return."""
+"""Callers of gRPC: who they are, and refusals that state whether and when they may retry."""
 
 import os
 import socket
