@@ -159,7 +159,7 @@ async def test_a_webhook_hears_of_an_alarm_once_and_prometheus_as_long_as_it_is_
     assert f"hubbub_alert{{{of_day.format('colour', 'change')}}} 0.0" in gauges
 
 
-@pytest.mark.parametrize("backend", ["memory", "redis"])
+@pytest.mark.parametrize("backend", [pytest.param("memory", marks=pytest.mark.thorough), "redis"])
 async def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, backend: str) -> None:
 
     with _hook() as url:
