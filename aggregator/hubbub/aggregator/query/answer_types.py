@@ -49,7 +49,7 @@ class MetricLine:
         epochs: the newest, ascending; `reports` includes all epochs.
         facts: further fields of the catalog.
         unit, lowest, highest: unit and range of numbers.
-        until_first_batch: why there is no answer yet; "" after the first batch.
+        until_first_batch: why there is no answer yet, or which reports were withheld.
         parts: parts that can be crossed.
         experiment: name of the metric's experiment; "" for none.
         one_look: why there are no anytime intervals; "" if there are.
