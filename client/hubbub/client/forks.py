@@ -7,11 +7,10 @@ The child has a copy of everything and owns none of it: the queue is its parent'
 connection to SQLite or gRPC must not be used on both sides, and the thread is not copied.
 """
 
-import logging  # noqa: F401 Python then takes its lock after our hooks, which wait for calls
 import os
 import threading
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -26,6 +25,7 @@ def follow(owner: object, parts: Sequence[Any]) -> None:
     `before_fork` is called in this order, `after_fork_in_parent` and `after_fork_in_child` in
     reverse. A part may lack methods that it does not need.
     """
+    _hook_in()
     _following[owner] = parts
 
 
@@ -52,9 +52,15 @@ def _reset_child() -> None:
     _process[0] = os.getpid()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(
-        before=partial(_call, "before_fork", newest_first=False),
-        after_in_parent=partial(_call, "after_fork_in_parent", newest_first=True),
-        after_in_child=_reset_child,
-    )
+@lru_cache
+def _hook_in() -> None:
+    """Registers the hooks, once."""
+    # Python then takes the lock of `logging` after our hooks, which wait for calls.
+    import logging  # noqa: F401, PLC0415 a client needs it, the import of the module does not
+
+    if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+        os.register_at_fork(
+            before=partial(_call, "before_fork", newest_first=False),
+            after_in_parent=partial(_call, "after_fork_in_parent", newest_first=True),
+            after_in_child=_reset_child,
+        )
