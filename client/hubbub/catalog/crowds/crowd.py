@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 from math import ceil
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.epochs import PERIOD_KIND, days_at_most, epochs_within
@@ -11,7 +11,9 @@ from hubbub.errors.grammar import did_you_mean
 from hubbub.fields import kinds
 from hubbub.fields.field import setting, settings
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON, exp_at_most
-from hubbub.sealing.count_noise import MAX_REACH, CountNoise
+
+if TYPE_CHECKING:
+    from hubbub.sealing.count_noise import CountNoise
 
 EPSILON: Final = kinds.number("a number of nats", MIN_EPSILON, MAX_EPSILON)
 """The kind of every epsilon that a person is promised."""
@@ -55,19 +57,25 @@ _SUM_REACH: Final = 48
 
 
 @lru_cache(maxsize=256)
-def noise_of(scale: float, shift: int) -> CountNoise | None:
+def noise_of(scale: float, shift: int) -> "CountNoise | None":
     """The distribution with these two parameters; None if they are 0.
 
     P(k) is proportional to exp(-|k - shift| / scale), for k from 0 to 2 shift. Raises BadParameter
     if the scale is too small.
     """
     _refuse_small("dummies_scale", scale)
-    return CountNoise(int(exp_at_most(1 / scale) * _UNIT), shift) if scale and shift else None
+    if not (scale and shift):
+        return None
+    from hubbub.sealing.count_noise import CountNoise  # noqa: PLC0415 of few crowds
+
+    return CountNoise(int(exp_at_most(1 / scale) * _UNIT), shift)
 
 
-def sum_noise_of(scale: float) -> CountNoise | None:
+def sum_noise_of(scale: float) -> "CountNoise | None":
     """The law of the sum of a mean's dummies, in steps; None for 0. Raises BadParameter."""
     _refuse_small("dummies_sum_scale", scale)
+    from hubbub.sealing.count_noise import MAX_REACH  # noqa: PLC0415 as above
+
     return noise_of(scale, min(ceil(_SUM_REACH * scale), MAX_REACH))
 
 
@@ -197,12 +205,12 @@ class Crowd:
     epochs: int = 1
 
     @property
-    def noise(self) -> CountNoise | None:
+    def noise(self) -> "CountNoise | None":
         """The distribution of the number of noise dummies of each value; None for none."""
         return noise_of(self.dummies_scale, self.dummies_shift)
 
     @property
-    def sum_noise(self) -> CountNoise | None:
+    def sum_noise(self) -> "CountNoise | None":
         """The distribution of the sum of a mean's noise dummies, in steps; None for none."""
         return sum_noise_of(self.dummies_sum_scale)
 

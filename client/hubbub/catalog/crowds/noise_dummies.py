@@ -10,13 +10,15 @@ It draws the numbers once per epoch, before it checks whether the crowd is compl
 """
 
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog.crowds.crowd import CROWD_LISTED, CROWD_MEANS, CROWD_PARTS, Crowd
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.sealing.count_noise import CountNoise
-from hubbub.sealing.value_noise import ValueNoise
+
+if TYPE_CHECKING:
+    from hubbub.sealing.count_noise import CountNoise
+    from hubbub.sealing.value_noise import ValueNoise
 
 MAX_SEALED: Final = 500_000
 """How many dummies the shuffler seals for an epoch at most: a minute of time, 25 MB of Redis."""
@@ -25,18 +27,24 @@ _MAX_CROWD: Final = 1_000_000
 """Of a minimum, as the shuffler takes it."""
 
 
-def value_noise(metric: Any) -> ValueNoise | None:
+def value_noise(metric: Any) -> "ValueNoise | None":
     """The law of the numbers of dummies of each value; None without, or in development."""
     crowd = metric.central
     if crowd is None or crowd.noise is None:
         return None
-    return ValueNoise(crowd.noise, metric.randomizer.layout.size, crowd.sum_noise)
+    return _value_noise(crowd.noise, metric.randomizer.layout.size, crowd.sum_noise)
 
 
 def can_seal(crowd: Crowd, values: float) -> bool:
     """Whether the shuffler seals the noise dummies of a crowd for this many values."""
     noise = crowd.noise
-    return noise is None or ValueNoise(noise, int(values), crowd.sum_noise).sealed <= MAX_SEALED
+    return noise is None or _value_noise(noise, int(values), crowd.sum_noise).sealed <= MAX_SEALED
+
+
+def _value_noise(noise: "CountNoise", values: int, summed: "CountNoise | None") -> "ValueNoise":
+    from hubbub.sealing.value_noise import ValueNoise  # noqa: PLC0415 of few crowds
+
+    return ValueNoise(noise, values, summed)
 
 
 def noise_conflicts(metric: Any) -> dict[str, str]:
@@ -110,7 +118,7 @@ def _named_values(metric: Any) -> int:
     return len(metric.values) if metric.values else int(metric.parameters.get("steps", 1)) + 1
 
 
-def count_noise(metric: Any) -> CountNoise | None:
+def count_noise(metric: Any) -> "CountNoise | None":
     """The law of the dummies that hide a metric's number of reports; None as for `value_noise`."""
     crowd = metric.central
     if crowd is None or crowd.count_epsilon is None:
@@ -119,7 +127,9 @@ def count_noise(metric: Any) -> CountNoise | None:
 
 
 @lru_cache(maxsize=256)
-def _count_noise(epsilon: float, delta: float) -> CountNoise:
+def _count_noise(epsilon: float, delta: float) -> "CountNoise":
+    from hubbub.sealing.count_noise import CountNoise  # noqa: PLC0415 of few crowds
+
     return CountNoise.least(exp_at_most(epsilon), delta)
 
 
