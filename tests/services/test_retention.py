@@ -160,14 +160,10 @@ def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_
 
     asyncio.run(body())
     monkeypatch.setattr(totals_redis, "read_bundle", lambda _: with_theme(new))
-    day = epoch_date(today() - 30, DAYS)
-    assert "there are no totals of epochs that ended before that day" in output_of(
-        capsys, "forget", "theme", "--before", day, "--bundle", str(catalog_files.path), "--yes"
-    )
-    day = epoch_date(today() - 1, DAYS)
-    assert "the law counts 7 as counted:deleted" in output_of(
-        capsys, "forget", "theme", "--before", day, "--bundle", str(catalog_files.path), "--yes"
-    )
+    command = ["forget", "theme", "--bundle", str(catalog_files.path), "--yes", "--before"]
+    outputs = [output_of(capsys, *command, epoch_date(today() - ago, DAYS)) for ago in (30, 1)]
+    assert "there are no totals of epochs that ended before that day" in outputs[0]
+    assert "the law counts 7 as counted:deleted" in outputs[1]
 
 
 def test_a_number_that_two_lengths_could_have_is_taken_for_the_later_one() -> None:
