@@ -19,13 +19,14 @@ Where few reports are on each value, all counts are summed: z matters only by ho
 each kind of psi. Signals that are alike become one row, M. Let v be one of them, made as likely as
 M, which is thus its mean; |v - M| is at most w, and its mean square at most s^2, for each L. For
 any p, E max(p v, 0) = (p M + E|p v|) / 2, and E|p v| is at most the larger of |p M| and |p| w, as
-|.| is convex, and at most the root of (p M)^2 + (|p| s)^2.
+|.| is convex, and at most the root of (p M)^2 + (|p| s)^2. Of two independent numbers, with means
+M and N, v w - M N is M (w - N) + (v - M) w, where both parts are 0 on average and uncorrelated: the
+mean square is at most the sum of those of M * t and s * (N + t).
 Source: hubbub's own, proven above.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, Self
 
 import numpy as np
@@ -34,14 +35,11 @@ from scipy.fft import irfft, irfft2, next_fast_len, rfft, rfft2
 from scipy.special import gammaln, xlogy
 
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.binomials import likely, pmf
+from hubbub.analysis.binomials import pmf
 
 # The least w above 0, beside the variance of what a count leaves unknown; and the others.
 _UNIT: Final = 0.6
 _WIDTHS: Final[tuple[int, ...]] = tuple(range(10, 0, -1))
-# Of more values one width will do: so many units.
-_FEW: Final = 24
-_ONE_WIDTH: Final = 6
 # How much is taken from psi in each round, of what may be.
 _SHARES: Final = (0.2, 0.2, 0.3, 0.3, 0.5, 0.5, 1.0)
 # Where there are more third values, the reports on the others are given away.
@@ -57,14 +55,17 @@ _RARE: Final = 1e-12
 # What is added to each chance that comes out of a transform.
 _FFT_ERROR: Final = 1e-14
 
-# All counts are summed of so many reports, of so many numbers on a value, and of so many values, at
-# most; merged by the first of these shares that leaves so few rows.
+# All counts are summed of so many reports, of so many numbers on a value, and of so many reports
+# times values, at most; merged by the first of these shares that leaves so few rows.
 _MAX_REPORTS: Final = 100
 _SIZE: Final = 300
-_FEW_VALUES: Final = 500
-_ALIKE: Final = {0.1: 12_000, 0.2: 60_000}
+_CELLS: Final = 60_000
+_ALIKE: Final = {0.1: 3_000, 0.2: 30_000}
+# By how much more rows are merged that are less than so many times as likely as what is left out.
+_COARSE: Final = 4.0
+_FREQUENT: Final = 1e5
 # The same of the kinds of psi.
-_ALIKE_KINDS: Final = 0.02
+_ALIKE_KINDS: Final = 0.05
 # Beside what is typical, by how much the mean and the variance of what a signal leaves open may
 # differ if 3 standard deviations from the mean, chances do by a share of 1; widths differ by less
 # than twice.
@@ -113,49 +114,62 @@ class Signals:
         return Signals(self.mean * factors, self.width * factors, self.deviation * factors)
 
     def plus(self, other: "Signals", size: int) -> "Signals":
-        """Signals of the sum of the number and an independent one, of which `other` is one row."""
+        """Signals of the sum of the number and an independent one, of which `other` is one row.
+
+        What both differ by is independent, and 0 on average, so mean squares add up.
+        """
         columns = self.mean.shape[1]
         end = min(columns + other.mean.shape[1] - 1, size)
-        mean, width, deviation = (table[:end, :columns].T for table in other.shifted)
+        mean, width, deviation = (
+            shifted_chances(table[0], columns)[:end].T
+            for table in (other.mean, other.mean + other.width, other.deviation)
+        )
         sums = self.mean @ mean
         return Signals(
             sums,
             np.maximum((self.mean + self.width) @ width - sums, 0.0),
-            np.maximum((self.mean + self.deviation) @ deviation - sums, 0.0),
+            np.hypot(self.mean @ deviation, self.deviation @ (mean + deviation)),
         )
-
-    @cached_property
-    def shifted(self) -> list[Floats]:
-        """Of one row, chances of the sums with numbers of all reports, which are the columns."""
-        tables = self.mean, self.mean + self.width, self.mean + self.deviation
-        return [shifted_chances(chances[0], _MAX_REPORTS) for chances in tables]
 
     def merged(self, share: float) -> "Signals":
         """Rows whose chances differ by about this share become one."""
+        merged, _ = self.merged_apart(np.zeros(len(self.mean), dtype=np.intp), share, 0.0)
+        return merged
+
+    def merged_apart(
+        self, groups: _Numbers, share: float, rare: float
+    ) -> tuple["Signals", _Numbers]:
+        """The same within groups of rows; and the group of each row that results.
+
+        Rows that are as `rare` as that hardly matter, and are merged more.
+        """
         sums, numbers = self.mean.sum(axis=1), np.arange(self.mean.shape[1])
         means = self.mean @ numbers / sums
         variances = np.maximum(self.mean @ numbers**2 / sums - means**2, 0.0)
-        typical = max(float(variances @ sums) / float(sums.sum()), 1e-9)
+        group_sums, in_groups = (np.bincount(groups, row) for row in (sums, variances * sums))
+        typical = np.maximum(in_groups[groups] / group_sums[groups], 1e-9)
         width = np.maximum(self.width.sum(axis=1) / sums, _MIN_WIDTH)
-        kinds = np.array(
+        shares = np.where(sums > rare, share, _COARSE * share)
+        kinds = np.round(
             [
-                means / typical**0.5 * _MEANS / share,
-                variances / typical * _VARIANCES / share,
+                means / typical**0.5 * _MEANS / shares,
+                variances / typical * _VARIANCES / shares,
                 np.log2(width / _MIN_WIDTH),
+                sums > rare,
+                groups,
             ]
         )
-        keys = np.array([1 << 36, 1 << 8, 1]) @ np.round(kinds).astype(np.intp)
-        _, kind = np.unique(keys, return_inverse=True)
-        order = np.argsort(kind, kind="stable")
-        starts = np.flatnonzero(np.diff(kind[order], prepend=-1))
-        mean = np.add.reduceat(self.mean[order], starts)
-        totals = mean.sum(axis=1)
-        scales = (totals[kind] / sums)[:, None]
-        apart = np.abs(self.mean * scales - mean[kind])
-        width = np.maximum.reduceat((apart + self.width * scales)[order], starts)
-        squares = (apart**2 + (self.deviation * scales) ** 2) / scales
-        deviation = np.sqrt(np.add.reduceat(squares[order], starts))
-        return Signals(mean, width, deviation)
+        order = np.lexsort(kinds)
+        differs = np.diff(kinds[:, order], prepend=-1).any(axis=0)
+        starts, row_of = np.flatnonzero(differs), np.cumsum(differs) - 1
+        some, sums = self[order], sums[order]
+        mean = np.add.reduceat(some.mean, starts)
+        scales = (np.add.reduceat(sums, starts)[row_of] / sums)[:, None]
+        apart = np.abs(some.mean * scales - mean[row_of])
+        width = np.maximum.reduceat(apart + some.width * scales, starts)
+        squares = (apart**2 + (some.deviation * scales) ** 2) / scales
+        deviation = np.sqrt(np.add.reduceat(squares, starts))
+        return Signals(mean, width, deviation), groups[order][starts]
 
     def gains(self, prior: Floats) -> Floats:
         """For each row of `prior`, and each of signals, at most the sum of what is above 0."""
@@ -184,22 +198,25 @@ class AllCounts:
 
         None if there are many counts.
         """
-        if size > _MAX_REPORTS or len(law) + most > _SIZE or values > _FEW_VALUES:
+        if size > _MAX_REPORTS or len(law) + most > _SIZE or values * size > _CELLS:
             return None
         psi = shifted_chances(law, most + 1) * poisson(np.arange(most + 1.0), theta)
         kinds = Signals.certain(psi[psi.sum(axis=1) > rare / values]).merged(_ALIKE_KINDS)
         kinds = kinds[np.argsort(kinds.mean.sum(axis=1))]
-        for share, max_rows in _ALIKE.items():
-            counts = {0: Signals.certain(np.full((1, 1), kinds.mean.sum() ** values))}
-            chances = kinds.mean.sum(axis=1)
-            shares = chances / np.cumsum(chances[::-1])[::-1]
+        chances = kinds.mean.sum(axis=1)
+        shares = chances / np.cumsum(chances[::-1])[::-1]
+        for alike, max_rows in _ALIKE.items():
+            used = np.zeros(1, dtype=np.intp)
+            signals = Signals.certain(np.full((1, 1), chances.sum() ** values))
             for place, chance in enumerate(chances.tolist()):
                 kind = kinds[place : place + 1] * (1 / chance)
-                counts = _with_kind(counts, values, float(shares[place]), kind, size, rare, share)
-                if sum(len(signals.mean) for signals in counts.values()) > max_rows:
+                signals, used = _with_kind(
+                    signals, used, values, float(shares[place]), kind, size, rare, alike
+                )
+                if len(used) > max_rows:
                     break
             else:
-                return cls(values * theta, Signals.of(counts.values(), size).merged(share))
+                return cls(values * theta, signals)
         return None
 
     def views(self, on_third: Floats) -> Signals:
@@ -225,25 +242,25 @@ class ThirdValues:
         """
         listed, reach = min(values, _VALUES), len(law) // 2
         variance = float(law @ (np.arange(len(law)) - reach) ** 2)
-        units, widths = (_ONE_WIDTH, (1,)) if values > _FEW else (1, _WIDTHS)
-        unit = max(1, round(units * _UNIT * theta * variance / (theta + variance)))
-        value_law = _part_sum(law, poisson(np.arange(most + 1.0), theta), unit, widths)
+        unit = max(1, round(_UNIT * theta * variance / (theta + variance)))
+        value_law = _part_sum(law, poisson(np.arange(most + 1.0), theta), unit)
         period = next_fast_len(max(period, most + 1), real=True)
-        padded = np.zeros((listed * widths[0] + 1, period))
+        padded = np.zeros((listed * _WIDTHS[0] + 1, period))
         padded[: len(value_law), : most + 1] = value_law
         turns = np.exp(-2j * np.pi * np.arange(period // 2 + 1) / period)
         spectrum = rfft2(padded) ** listed * np.exp((values - listed) * theta * (turns - 1))
         chances = np.maximum(irfft2(spectrum, padded.shape), 0.0)
         cumulative = np.cumsum(chances.sum(axis=1))
         starts = np.union1d([0], np.searchsorted(cumulative, _QUANTILES)).tolist()
-        blocks = []
-        for start, end in zip(starts, [*starts[1:], len(padded)], strict=True):
-            law_of_c = np.full(period, _FFT_ERROR)
-            for number, row in enumerate(chances[start:end]):
-                heads = np.arange(number * unit + 1)
-                coins = np.bincount(heads % period, pmf(heads, number * unit, 0.5), period)
-                law_of_c += np.maximum(irfft(rfft(row) * rfft(coins), period), 0.0)
-            blocks.append(CoinBlock.of(start * unit, law_of_c))
+        # The law of so many coins, which are given away, is ((1 + turn) / 2) ** coins.
+        lengths = np.diff(np.append(starts, len(padded)))
+        coins = (np.arange(len(padded)) - np.repeat(starts, lengths))[:, None] * unit
+        with_coins = rfft(chances) * ((1 + turns) / 2) ** coins
+        laws_of_c = irfft(np.add.reduceat(with_coins, starts), period)
+        blocks = [
+            CoinBlock.of(start * unit, np.maximum(law_of_c, 0.0) + _FFT_ERROR)
+            for start, law_of_c in zip(starts, laws_of_c, strict=True)
+        ]
         return cls(values * theta, tuple(blocks))
 
     def views(self, on_third: Floats) -> Signals:
@@ -335,14 +352,14 @@ def shifted_chances(law: Floats, numbers: int) -> Floats:
     return np.where(is_inside, law[np.clip(indexes, 0, len(law) - 1)], 0.0)
 
 
-def _part_sum(law: Floats, reports: Floats, unit: int, widths: tuple[int, ...]) -> Floats:
+def _part_sum(law: Floats, reports: Floats, unit: int) -> Floats:
     """The sum of a(c, w) over all z, for w in units and c: what the sum of psi is parted into."""
     k = np.arange(len(reports))
     remainder = shifted_chances(law, len(reports)) * reports
     middles = remainder @ k / np.maximum(remainder.sum(axis=1), 1e-300)
-    parts = np.zeros((widths[0] + 1, len(reports)))
+    parts = np.zeros((_WIDTHS[0] + 1, len(reports)))
     reach = int(4 * unit**0.5) + 2
-    for units in widths:
+    for units in _WIDTHS:
         width = units * unit
         coins = pmf(np.arange(width + 1), width, 0.5)
         first = np.round(middles - width / 2).astype(np.intp)
@@ -359,37 +376,32 @@ def _part_sum(law: Floats, reports: Floats, unit: int, widths: tuple[int, ...]) 
 
 
 def _with_kind(  # noqa: PLR0917
-    counts: dict[int, Signals],
+    signals: Signals,
+    used: _Numbers,
     values: int,
     share: float,
     kind: Signals,
     size: int,
     rare: float,
     alike: float,
-) -> dict[int, Signals]:
+) -> tuple[Signals, _Numbers]:
     """The same where this share of the values that are not counted yet, at random, are of a kind.
 
-    Keys are how many values are counted.
+    `used` is how many values are counted, of each row.
     """
-    sums = {used: signals.mean.sum(axis=1) for used, signals in counts.items()}
-    steps: dict[int, list[tuple[int, int, float]]] = {}
-    for used, chances_of_rows in sums.items():
-        numbers = likely(values - used, share, rare).astype(np.intp)
-        chances = pmf(numbers, values - used, share)
-        for number, chance in zip(numbers.tolist(), chances.tolist(), strict=True):
-            if chances_of_rows.max() * chance > rare:
-                steps.setdefault(used + number, []).append((used, number, chance))
-    powers, result = [Signals.certain(np.ones((1, 1)))], {}
-    for total, parts in steps.items():
-        some = []
-        for used, number, chance in parts:
-            while len(powers) <= number:
-                power = powers[-1].plus(kind, size)
-                last = np.flatnonzero(power.mean[0] >= _RARE * power.mean.max())[-1]
-                powers.append(power[:, : last + 1])
-            part = counts[used][sums[used] * chance > rare].plus(powers[number], size) * chance
-            some.append(part[np.flatnonzero(part.mean.any(axis=1))])
-        signals = Signals.of(some, max(part.mean.shape[1] for part in some))
-        if len(signals.mean):
-            result[total] = signals.merged(alike)
-    return result
+    sums, power = signals.mean.sum(axis=1), Signals.certain(np.ones((1, 1)))
+    parts, counted = [], []
+    for number in range(values - int(used.min()) + 1):
+        chances = pmf(number, values - used, share)
+        rows = np.flatnonzero(sums * chances > rare)
+        if len(rows):
+            parts.append(signals[rows].plus(power, size) * chances[rows, None])
+            counted.append(used[rows] + number)
+        elif counted:
+            break
+        power = power.plus(kind, size)
+        power = power[:, : np.flatnonzero(power.mean[0] >= _RARE * power.mean.max())[-1] + 1]
+    together = Signals.of(parts, max(part.mean.shape[1] for part in parts))
+    counts = np.concatenate(counted)
+    some = np.flatnonzero(together.mean.any(axis=1))
+    return together[some].merged_apart(counts[some], alike, _FREQUENT * rare)
