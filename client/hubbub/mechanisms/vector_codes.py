@@ -45,7 +45,7 @@ _CLOSE: Final = 1e-6
 # Largest epsilon for which this number of words is within 5% of the best number; decision 0218.
 _WORDS: Final = ((1.5, 32), (2.5, 64), (3.5, 128), (5.0, 256), (6.5, 512), (math.inf, 1024))
 # Most words by reports * dimensions^.75, and from where on totals are the largest; decision 0218.
-_CROWDED: Final = ((4e6, 1024), (1.6e7, 512), (4e7, 256), (math.inf, 128))
+_CROWDED: Final = ((4e6, 1024), (1.6e7, 512), (4e7, 256), (4e8, 128), (math.inf, 64))
 _MANY: Final = 1.6e8
 _MAX_REPORTS: Final = 10**13
 
