@@ -43,8 +43,8 @@ export function rangedPlace(
 export function plainNumber(kind: string, unit: string, value: unknown): number {
   const number = typeof value === "bigint" ? Number(value) : value;
   if (typeof number !== "number" || !Number.isFinite(number)) {
-    const problem = unit ? `a number of ${unit}; texts are refused` : "a number; the largest is 1.8e308";
-    throw new ValueOutOfDomain(`value is not ${problem}`);
+    const remedy = unit ? ` of ${unit}; texts are refused` : "; the largest is 1.8e308";
+    throw new ValueOutOfDomain(`value is not a number${remedy}`);
   }
   if (kind === "count" && !Number.isInteger(number)) {
     throw new ValueOutOfDomain("value is not a whole number");

@@ -78,7 +78,7 @@ export class Client {
   readonly #consents = workQueue();
   #closing: Promise<boolean> | undefined;
 
-  /** Use open() of hubbub or of hubbub/node, or Client.over(). */
+  /** Use open() of hubbub-client or of hubbub-client/node, or Client.over(). */
   private constructor(
     bundle: Bundle,
     state: State,

@@ -41,7 +41,7 @@ function whyOf(isPrivate: boolean): string {
   if (!("indexedDB" in globalThis)) {
     return (
       "this is neither a page nor a worker of a browser; on a server that renders pages that is as it " +
-      "should be, and a program of Node imports hubbub/node"
+      "should be, and a program of Node imports hubbub-client/node"
     );
   }
   if (!isSecureContext) return "without HTTPS the spent budget cannot be stored";
