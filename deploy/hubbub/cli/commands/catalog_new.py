@@ -110,8 +110,8 @@ class NewOptions:
         needs="range",
     )
     percentile: float | None = option(
-        "the percentile of --range that matters most: auto then chooses wave, or haar for many "
-        "reports; without it single buckets matter",
+        "a percentile of --range matters, any: auto then chooses wave or haar, whichever errs less "
+        "over all percentiles; without it single buckets matter",
         metavar="P",
         parse=read_percentile,
         needs="range",
