@@ -29,7 +29,7 @@ from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
 from hubbub.privacy.proofs.enumeration import SMALL, rows
 from hubbub.simulation.totals_of_plan import rank_error, share_errors
-from tests.support.commands import Capture, document_of, output_of
+from tests.support.commands import Capture, document_of, output_of, refusal_of
 
 pytestmark = pytest.mark.thorough
 
@@ -463,10 +463,19 @@ def test_a_percentile_is_planned_for_numbers_spread_like_those_of_a_file(
     )
     assert main([*goal, "--within", "0.03"]) == 2
     assert "must be above 0.062" in capsys.readouterr().err
-    for text in ("", "1\nsoon\n", "inf\n"):
+    for text, problem in (
+        ("", "is empty"),
+        ("1\n\nsoon\n", "line 3: is not a finite number"),
+        ("inf\n", "line 1: is not a finite number"),
+    ):
         path.write_text(text)
-        assert main([*words, "--numbers", str(path)]) == 2
-        assert "write a number per line" in capsys.readouterr().err
+        refusal = refusal_of(capsys, *words, "--numbers", str(path))
+        assert f"--numbers {path}: {problem}; write a number per line" in refusal
+        assert "soon" not in refusal
+    path.unlink()
+    refusal = refusal_of(capsys, *words, "--numbers", str(path))
+    assert refusal.count(str(path)) == 1
+    assert refusal.endswith("give a file with a number per line\n")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, replace
 from functools import partial
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -49,7 +49,7 @@ from hubbub.privacy.planner import (
 )
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, Group, option, options
-from hubbub.programs.text_files import read_list
+from hubbub.programs.text_files import read_text
 from hubbub.query_results.rows import percentile_name
 from hubbub.simulation.totals_of_plan import check_rank_goal, rank_error, share_errors, simulate
 
@@ -371,13 +371,7 @@ def _shares(options: PlanOptions, question: MetricDraft, metric: Metric | None) 
     """Share of each part, of the numbers in a file or of even ones."""
     if options.numbers is None:
         return question.even()
-    option_name, remedy = f"--numbers {options.numbers}", "write a number per line"
-    try:
-        numbers = np.array([float(line) for line in read_list(options.numbers)])
-    except ValueError as error:
-        raise BadParameter(f"{option_name}: {error}; {remedy}") from None
-    if not (len(numbers) and np.isfinite(numbers).all()):
-        raise BadParameter(f"{option_name}: is empty, or has a number that is not finite; {remedy}")
+    numbers = _read_numbers(options.numbers)
     edges = np.linspace(question.low, question.high, question.size + 1)
     if metric is not None and metric.edges:
         edges = np.array(metric.edges)
@@ -385,6 +379,28 @@ def _shares(options: PlanOptions, question: MetricDraft, metric: Metric | None) 
     counts, _ = np.histogram(np.clip(numbers, edges[0], edges[-1]), edges)
     shares: Floats = counts / len(numbers)
     return shares
+
+
+def _read_numbers(path: Path) -> list[float]:
+    """The numbers in a file. Raises BadParameter, which names the line, not its content."""
+    remedy = "write a number per line"
+    try:
+        lines = read_text(path).split("\n")
+    except ValueError as error:
+        raise BadParameter(f"--numbers {error}; give a file with a number per line") from error
+    numbers = list[float]()
+    for place, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            numbers.append(float(line))
+        except ValueError:
+            numbers.append(nan)
+        if not isfinite(numbers[-1]):
+            raise BadParameter(f"--numbers {path}: line {place}: is not a finite number; {remedy}")
+    if not numbers:
+        raise BadParameter(f"--numbers {path}: is empty; {remedy}")
+    return numbers
 
 
 def _effects_of(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> int:
