@@ -115,6 +115,17 @@ def test_kinds_are_written_as_the_check_takes_them(
         (f"theme {DESCRIBED} --values a,b", "already has a metric"),
         (f"Theme {DESCRIBED} --values a,b", "choose another"),
         (f"other {DESCRIBED} --values a,a", "lists a value twice"),
+        (f"other {DESCRIBED} --steps a,a", "remove one; write --steps visit,cart,paid\n"),
+        (f"other {DESCRIBED} --steps '[\"a\"],b'", "; write --steps visit,cart,paid\n"),
+        (f"other {DESCRIBED} --rate a {{b}}", "; write --rate crashed started --most 20\n"),
+        (f"other {DESCRIBED} --rate a a", "rename one; write --rate crashed started --most 20\n"),
+        (f"other {DESCRIBED} --edges 0:100:4", "within 1e100, or LOW:HIGH:PARTS, LOW above 0\n"),
+        (
+            f"other {DESCRIBED} --boolean --experiment m --arms control=1",
+            "hubbub: --arms: has 1 of 2 to 10 arms; write --arms control=1,new=1\n",
+        ),
+        (f"other {DESCRIBED} --boolean --arms control=1,new=1", "--arms goes with --experiment"),
+        (f"other {DESCRIBED} --boolean --most 20", "--most goes with --rate"),
         (f"other {DESCRIBED} --values light", "hubbub: --values has only one value; write two"),
         (f"other {DESCRIBED} --boolean --most 5", "--most goes with --rate"),
         (f"other {DESCRIBED} --rate a b --most 0", "hubbub: --rate: most must be"),
@@ -171,6 +182,27 @@ def test_what_would_not_pass_is_not_written(
     assert message in printed
     assert ".metrics.toml." not in printed
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_the_address_of_a_shuffler_is_refused_in_the_form_of_the_command_line(
+    new: Callable[..., tuple[int, str]], tmp_path: Path
+) -> None:
+    options = (*DESCRIPTION_OPTIONS, "--boolean", "--shuffler", "here")
+    code, printed = new("theme", *options)
+    assert (code, "; write --shuffler shuffler.example.org:" in printed) == (2, True)
+    assert printed.startswith("hubbub: --shuffler: must be")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_an_error_of_the_file_keeps_its_line(
+    new: Callable[..., tuple[int, str]], tmp_path: Path
+) -> None:
+    catalog = tmp_path / "metrics.toml"
+    catalog.write_text('shuffler = "here"\n[experiments.m]\narms = { control = 1 }\n')
+    code, printed = new("theme", *DESCRIPTION_OPTIONS, "--boolean", "--experiment", "m")
+    assert code == 2
+    assert f'{catalog}:1: field "shuffler"' in printed
+    assert f'{catalog}:3: experiment "m", field "arms"' in printed
 
 
 def test_on_a_terminal_it_asks_for_what_no_option_says(

@@ -38,10 +38,19 @@ _LIFETIME_REPORTS: Final = 50
 _ENDS_AND_PARTS: Final = 3
 _KIND: Final = "number"
 _BUCKETS: Final = 64
+_MOST: Final = 20
 _TWO_ARMS: Final = "control=1,new=1"
 _RANGE: Final = dict.fromkeys(("low", "high"), "--range")
 _OPTIONS: Final = {**_RANGE, "outside": "--refuse", "weeks": "--retention"}
 """Of fields whose option has another name."""
+_REMEDIES: Final = {
+    "steps": "write --steps visit,cart,paid",
+    "rate": f"write --rate crashed started --most {_MOST}",
+    "arms": f"write --arms {_TWO_ARMS}",
+    "shuffler": "write --shuffler shuffler.example.org:7070",
+}
+"""Of fields that the file writes in another form than the command line."""
+_BRACKETS: Final = re.compile(r'[\[\]{}"]')
 _ARMS: Final = re.compile(r"[a-z0-9_-]+=\d+(,[a-z0-9_-]+=\d+)*")
 _VALUES: Final = Exclusive()
 
@@ -124,9 +133,8 @@ class NewOptions:
         metavar=("OF", "PER"),
         exclusive=_VALUES,
     )
-    most: int = option(
-        "largest count of either event that a device reports in an epoch (%(default)s)",
-        default=20,
+    most: int | None = option(
+        f"largest count of either event that a device reports in an epoch ({_MOST})",
         needs="rate",
     )
     activity: bool = option(
@@ -162,9 +170,8 @@ class NewOptions:
     experiment: str = option(
         "experiment that the metric measures; it is added if the catalog lacks it", default=""
     )
-    arms: str = option(
-        "arms of a new experiment with their weights, the control arm first (%(default)s)",
-        default=_TWO_ARMS,
+    arms: str | None = option(
+        f"arms of a new experiment with their weights, the control arm first ({_TWO_ARMS})",
         needs="experiment",
     )
     shuffler: str = option(
@@ -211,8 +218,7 @@ def _add_metric(options: NewOptions) -> None:
         text = f"#:schema ./{_SCHEMA}\nshuffler = {shuffler}\n\n{entry}"
     else:
         text = ("" if before.endswith("\n") else "\n") + f"\n{entry}"
-    option_names = _OPTIONS | ({"edges": "--buckets"} if options.buckets else {})
-    metric = _checked_metric(path, (before or "") + text, name, option_names)
+    metric = _checked_metric(path, before or "", text, options)
     _append(path, text, new=before is None)
     say(f'{path}: metric "{name}" added; see what it reveals: hubbub catalog check {path}')
     for warning in wide_rates([metric]):
@@ -250,7 +256,7 @@ def _experiment(options: NewOptions, before: str) -> Iterator[str]:
     if not options.experiment:
         return
     if options.experiment in _tables(before, "experiments"):
-        if options.arms != _TWO_ARMS:
+        if options.arms is not None:
             raise BadParameter(
                 f'--arms: the catalog already has experiment "{options.experiment}" with '
                 "arms; leave --arms out, or name another experiment"
@@ -258,17 +264,18 @@ def _experiment(options: NewOptions, before: str) -> Iterator[str]:
         return
     if not FIELD.fullmatch(options.experiment):
         raise BadParameter(f"--experiment: must match {FIELD.pattern}; choose another name")
-    if not _ARMS.fullmatch(options.arms):
+    weights = _TWO_ARMS if options.arms is None else options.arms
+    if not _ARMS.fullmatch(weights):
         raise BadParameter(
             "--arms: write names with weights, whole numbers from 0 on, as control=1,new=1"
         )
-    names = [arm.partition("=")[0] for arm in options.arms.split(",")]
+    names = [arm.partition("=")[0] for arm in weights.split(",")]
     if len(set(names)) < len(names):
         raise BadParameter("--arms names an arm twice; rename one")
     [arms] = fields_of(Experiment)
     yield f"[experiments.{options.experiment}]"
     yield f"# {arms.entry.meaning}"
-    yield f"arms = {{ {options.arms.replace(',', ', ').replace('=', ' = ')} }}"
+    yield f"arms = {{ {weights.replace(',', ', ').replace('=', ' = ')} }}"
     yield ""
 
 
@@ -350,13 +357,22 @@ def _values(text: str, name: str = "--values") -> str:
     return f"[{', '.join(map(_toml_text, values))}]"
 
 
+def _refuse_brackets(field: str, events: str) -> None:
+    """Raises BadParameter for events written as a list or a table of the file."""
+    if _BRACKETS.search(events):
+        raise BadParameter(f'--{field}: has an event with [ ] {{ }} or "; {_REMEDIES[field]}')
+
+
 def _of_past(options: NewOptions) -> dict[str, str]:
     """The fields of a kind that devices compute from their past; none for other kinds."""
     if options.steps is not None:
+        _refuse_brackets("steps", options.steps)
         return {"kind": _toml_text("funnel"), "steps": _values(options.steps, "--steps")}
     if options.rate:
+        _refuse_brackets("rate", "".join(options.rate))
         numerator, denominator = map(_toml_text, options.rate)
-        return {"rate": f"{{ of = {numerator}, per = {denominator}, most = {options.most} }}"}
+        most = _MOST if options.most is None else options.most
+        return {"rate": f"{{ of = {numerator}, per = {denominator}, most = {most} }}"}
     if options.activity:
         return {"kind": _toml_text("activity")}
     if options.retention is not None:
@@ -412,18 +428,31 @@ def _lines(name: str, fields: Mapping[str, str]) -> Iterator[str]:
     yield ""
 
 
-def _checked_metric(path: Path, text: str, name: str, option_names: Mapping[str, str]) -> Metric:
-    """The new metric. Raises CatalogInvalid, which names options for its invalid fields."""
+def _checked_metric(path: Path, before: str, text: str, options: NewOptions) -> Metric:
+    """The new metric. Raises CatalogInvalid, which names options for invalid fields of `text`."""
+    option_names = _OPTIONS | ({"edges": "--buckets"} if options.buckets else {})
+    owners = rf'metric "{re.escape(options.name)}", |experiment "{re.escape(options.experiment)}", '
+    place = re.compile(rf'{re.escape(str(path))}:(\d+): (?:{owners}|)field "(\w+)"')
+
+    def option_of(field: str) -> str:
+        return option_names.get(field, f"--{field.replace('_', '-')}")
+
+    def typed(line: str) -> str:
+        """A line of the message, in the form of the command line."""
+        invalid = place.match(line)
+        if not invalid or int(invalid[1]) <= before.count("\n"):
+            return line  # of what the file had
+        field, problem = invalid[2], line[invalid.end() :]
+        if field in _REMEDIES:
+            problem = re.sub(r"(?<=; )write .*", _REMEDIES[field], problem)
+        problem = problem.replace("a table of from, to and parts, from", "LOW:HIGH:PARTS, LOW")
+        problem = re.sub(r"(?<=; write )(\w+) =(?= )", lambda match: option_of(match[1]), problem)
+        return f"{option_of(field)}{problem}"
+
     try:
-        return read_aloud(path, text).metrics[name]
+        return read_aloud(path, before + text).metrics[options.name]
     except CatalogInvalid as error:
-        place = rf'{re.escape(str(path))}:\d+: metric "{re.escape(name)}", field "(\w+)"'
-
-        def option_of(match: re.Match[str]) -> str:
-            return option_names.get(match[1], f"--{match[1].replace('_', '-')}")
-
-        message = re.sub(place, option_of, str(error))
-        message = re.sub(r"(?<=; write )(\w+) =(?= )", option_of, message)
+        message = "\n".join(map(typed, str(error).splitlines()))
         raise CatalogInvalid(f"{message}\nnothing was written; fix that first") from None
 
 
