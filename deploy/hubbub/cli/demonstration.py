@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from math import ceil, floor
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -166,9 +167,9 @@ def _show_both(
             row["value"],
             f"{row['true']:,}",
             f"{by_value[row['value']]['estimate']:,.0f}",
-            _interval(by_value[row["value"]]),
+            interval_text(by_value[row["value"]]),
             f"{row['estimate']:,.0f}",
-            _interval(row),
+            interval_text(row),
         )
         for row in rows
     ]
@@ -193,10 +194,10 @@ def _show_both(
     say("")
 
 
-def _interval(row: Mapping[str, Any]) -> str:
-    """The interval as text, marked if it does not contain the truth."""
-    missed = "" if row["low"] <= row["true"] <= row["high"] else "! "
-    return f"{missed}{row['low']:,.0f} to {row['high']:,.0f}"
+def interval_text(row: Mapping[str, Any]) -> str:
+    """The whole numbers in an interval, as text, marked if the true one is not among them."""
+    low, high = ceil(row["low"]), floor(row["high"])
+    return f"{'' if low <= row['true'] <= high else '! '}{low:,} to {high:,}"
 
 
 def show_change(

@@ -1,0 +1,20 @@
+"""The demo's table of answers beside the truth."""
+
+import pytest
+
+from hubbub.cli.demonstration import interval_text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (9756.2, 9839.6, "! 9,757 to 9,839"),
+        (9840.3, 9900.0, "! 9,841 to 9,900"),
+        (9756.2, 9840.0, "9,757 to 9,840"),
+        (9839.6, 9900.4, "9,840 to 9,900"),
+    ],
+)
+def test_an_interval_is_marked_where_the_printed_one_misses(
+    low: float, high: float, text: str
+) -> None:
+    assert interval_text({"true": 9840, "low": low, "high": high}) == text
