@@ -115,7 +115,7 @@ def test_nothing_held_is_nothing_meant() -> None:
         ("-1", "", "write 7, 12h, 7d or 4w"),
         ("1" * 9, "", "write 7, 12h, 7d or 4w"),
         ("", "tomorrow", "2026-11-01..2026-11-07"),
-        ("", "9..1", "end before they begin"),
+        ("", "9..1", "end before they begin: swap the ends$"),
         ("", "1..", "write newest, closed, all"),
         ("", "yestreday", '; did you mean "yesterday"'),
         ("", "2026-11-01..yestreday", '; did you mean "yesterday"'),

@@ -101,7 +101,7 @@ def _range(text: str, length: str, now: float) -> tuple[int, int]:
     if dots:
         stop = _named_ends(end, length, now)[1]
     if start > stop:
-        raise BadParameter(f'epochs "{_shorten(text)}" end before they begin')
+        raise BadParameter(f'epochs "{_shorten(text)}" end before they begin: swap the ends')
     return start, stop
 
 
