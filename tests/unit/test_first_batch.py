@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.query.answer_notes import notice_of
+from hubbub.aggregator.query.derived_answers import compare
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
@@ -147,6 +148,34 @@ async def test_a_crowd_that_was_withheld_is_named_in_answers_refusals_and_lists(
     lines = {line.name: line.until_first_batch for line in await engine.metrics()}
     assert lines["crowded"] == f"t{sentence.format('812 reports', '5,000')}"
     assert lines["theme"].startswith(f"t{sentence.format('7 reports', '100')}; 200 reports")
+
+
+async def test_for_epochs_that_are_over_it_names_those_with_reports_and_the_range(
+    tmp_path: Path,
+) -> None:
+    bundle = make_signed(tmp_path, CATALOG, start=0, reader=read_with_promises).bundle
+    store = MemoryStore()
+    for epoch, people in ((19_000, 150), (19_001, 20), (19_002, 150)):
+        tags = [(epoch * 1000 + number).to_bytes(16) for number in range(people)]
+        await store.add(Window("theme", epoch), commit_of(tags, np.array([people, 0])))
+    engine = QueryEngine(bundle, store, clock=lambda: 19_009 * 86_400.0)
+    reports = "; there are reports from 2022-01-08 to 2022-01-10"
+
+    def of(epochs: str) -> EstimateQuery:
+        return EstimateQuery(range=EpochRange(epochs=epochs))
+
+    with pytest.raises(BatchTooSmall, match=f"0 reports in .* more epochs{reports}"):
+        await engine.estimate("theme", of("2020-01-01"))
+    with pytest.raises(BatchTooSmall, match=f"20 reports in .* epochs than 2022-01-09{reports}"):
+        await engine.estimate("theme", of("2022-01-09"))
+    for before, after, place in (("8", "9", "after"), ("7", "8", "before")):
+        later = EpochRange(epochs=f"2022-01-0{after}")
+        with pytest.raises(BatchTooSmall, match=f"^the range {place}: .*{reports}"):
+            await compare(engine, "theme", of(f"2022-01-0{before}"), later)
+    # While the requested epoch accepts reports, more may come.
+    engine = QueryEngine(bundle, store, clock=lambda: 19_001.5 * 86_400)
+    with pytest.raises(BatchTooSmall, match="epochs than 2022-01-09, or wait"):
+        await engine.estimate("theme", of("2022-01-09"))
 
 
 def test_of_a_hidden_number_of_reports_nobody_says_that_none_wait(

@@ -30,7 +30,7 @@ from hubbub.analysis.comparisons.top_values import Top
 from hubbub.analysis.figures import Figure
 from hubbub.analysis.percentiles import PERCENTILES, PercentileShift, percentile_shifts
 from hubbub.catalog import EPOCH_SECONDS, UNLISTED, Metric, reports_of_one
-from hubbub.errors import BadParameter
+from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.grammar import several
 
 
@@ -93,7 +93,8 @@ async def compare(
 ) -> Compared:
     """The change between the range of `query` and `after`, from the earlier to the later one.
 
-    Raises TooFewEpochs if a range has no epoch.
+    Raises TooFewEpochs without an epoch to compare with, BatchTooSmall if a range has too few
+    reports.
     """
     query = await engine.resolved(name, query)
     *holdings, why = await engine.collected.pair(name, query.range, after)
@@ -108,7 +109,12 @@ async def compare(
         holdings.reverse()
         dates = holdings[0].dates
         swapped_notes = [f"the range that was named second, {dates}, is earlier, so it comes first"]
-    works = [await engine.work(holding, query) for holding in holdings]
+    works = []
+    for place, holding in zip(("before", "after"), holdings, strict=True):
+        try:
+            works.append(await engine.work(holding, query))
+        except BatchTooSmall as error:
+            raise BatchTooSmall(f"the range {place}: {error}") from error
     old, new = [work.answer for work in works]
     value_changes = changes(*to_shared_values(old, new))
     shifts = await asyncio.to_thread(_shifts_between, holdings[0].metric, query, *works)

@@ -360,10 +360,15 @@ class TotalsByEpoch:
         metric = selection.metric
         all_epochs = await self.find(metric.name, EpochRange(epochs="all"))
         terms, has_left = await self.terms(), bool(all_epochs.counted)
+        remedy = ", or wait"
+        if self.is_final(selection) and all_epochs.epochs != selection.epochs:
+            ends = all_epochs.epochs[0], all_epochs.epochs[-1]
+            dates = " to ".join(dict.fromkeys(map(all_epochs.date, ends)))
+            remedy = f"; there are reports from {dates}"
         text = (
             f'metric "{metric.name}": {several(selection.reports, "report")} '
             f"in the requested epochs, below its minimum batch of {metric.fewest:,}; request more "
-            f"epochs{f' than {selection.dates}' if selection.epochs else ''}, or wait"
+            f"epochs{f' than {selection.dates}' if selection.epochs else ''}{remedy}"
         )
         if not has_left:
             text = (
