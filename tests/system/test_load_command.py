@@ -56,11 +56,11 @@ def test_what_devices_saw_acknowledged_is_what_the_law_holds(
         trust = ssl.create_default_context(cadata=run.bundle.roots)
         with urllib.request.urlopen(f"https://{run.http_door}/v1/bundle", context=trust) as served:
             assert served.read() == run.bundle_path.read_bytes()
-        run.stop()  # nobody is there: it says so, and ends
-        assert main(["load", "--bundle", str(run.bundle_path), "--devices", "50", "--rate", "20",
-                     "--seconds", "1", "--processes", "1"]) == 1  # fmt: skip
-        out = capsys.readouterr().out
-        assert "not acknowledged: waiting" in out
+        run.stop()
+        for address in ((), ("--http", run.http_door)):
+            refusal = refusal_of(capsys, *arguments, *address)
+            assert "does not answer" in refusal
+            assert "start it with hubbub up" in refusal
 
 
 @pytest.mark.parametrize(

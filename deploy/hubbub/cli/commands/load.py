@@ -9,7 +9,9 @@ from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.cli.terminal.output import say, say_json, table
 from hubbub.cli.terminal.progress import progress
-from hubbub.errors import BadParameter
+from hubbub.client import transport_to
+from hubbub.client.transport.contract import NotSent
+from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.errors.addresses import check_address, is_loopback
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import command
@@ -21,6 +23,8 @@ Every device is a client of the SDK with its own secret, and keeps to the limits
 reports random values, which are counted like all others: use a separate installation, or metrics
 that are made for this purpose.
 """
+# As long as the devices wait for an answer: a busy shuffler is no missing one.
+_PROBE_SECONDS: Final = 10.0
 _SHARES: Final = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("longest", 1.0))
 
 
@@ -79,6 +83,7 @@ def _run(options: LoadOptions) -> int:
             f"{options.devices:,} devices cannot report so often in one epoch (limits of the "
             f"metrics): give --devices {-int(-needed_reports // 1):,}, or less --rate or --seconds"
         )
+    _check_answers(shuffler, bundle.roots)
     load = Load(
         bundle=path,
         metrics=metrics,
@@ -98,6 +103,20 @@ def _run(options: LoadOptions) -> int:
     else:
         _show(figures)
     return 0 if figures["acknowledged"] == figures["asked"] else 1
+
+
+def _check_answers(shuffler: str, roots: str | None) -> None:
+    """Raises ServiceUnavailable if no report reaches the shuffler: it gets one empty submission."""
+    transport = transport_to(shuffler, roots=roots)
+    try:
+        transport.submit((), _PROBE_SECONDS)
+    except NotSent as error:
+        raise ServiceUnavailable(
+            f"the shuffler, {shuffler}, does not answer: {error.cause or error.reason}; start it "
+            "with hubbub up, or give the --home or --bundle of one that runs"
+        ) from error
+    finally:
+        transport.close()
 
 
 def _metrics(bundle: Bundle, names: Sequence[str]) -> tuple[str, ...]:
