@@ -120,7 +120,9 @@ FIELD = SubmitResponse(refused=[Refusal(reason=Reason.REASON_EXPIRED)]).Serializ
         (HEAD + b"Content-Length: +0\r\n\r\n", "is incomplete"),
         (HEAD + b"Content-Length: -1\r\n\r\n" + FIELD, "is incomplete"),
         (HEAD + b"Content-Length: %s\r\n\r\n" % (b"9" * 30), "is incomplete"),
-        (HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "is incomplete"),
+        (HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "is not HTTP"),
+        (CHUNKED.replace(b"\r\n\r\n", b"\r\nContent-Length: 0\r\n\r\n0\r\n\r\n"), "is not HTTP"),
+        (HEAD + b"Content-Length: 0\r\n 2\r\n\r\n", "is not HTTP"),
         (
             CHUNKED + b"1\r\n" + FIELD + b"\r\n0\r\n\r\n",
             "is not HTTP",

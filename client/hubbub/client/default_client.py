@@ -33,7 +33,7 @@ def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client 
         try:
             _client = Client.from_bundle(path, **settings)
         except Exception as error:
-            if Settings.read(strict=settings.get("strict")).is_strict():
+            if Settings.read_strict(settings.get("strict")):
                 raise
             why = error if isinstance(error, HubbubError) else type(error).__name__
             warn("hubbub does not start: %s", why)
@@ -46,7 +46,7 @@ def report(metric: str, value: Any = None) -> Outcome:
     client = _client  # another thread may close it meanwhile: then report() returns CLOSED
     if client:
         return client.report(metric, value)
-    if Settings.read().is_strict():
+    if Settings.read_strict():
         raise BadParameter("there is no client; call hubbub.client.init() first")
     return Outcome.CLOSED
 

@@ -132,6 +132,12 @@ class Settings:
             name, _, problem = str(error).partition(" ")
             raise BadParameter(f"{variables.get(name, name)} {problem}") from None
 
+    @classmethod
+    def read_strict(cls, strict: bool | None = None) -> bool:
+        """Returns `is_strict()` by this setting alone: the environment's others may be invalid."""
+        variable = "HUBBUB_STRICT"
+        return cls.read({variable: os.environ.get(variable, "")}, strict=strict).is_strict()
+
     def is_strict(self, *, development: bool = False) -> bool:
         """Returns whether mistakes of the app raise; `development`: with a development bundle."""
         return sys.flags.dev_mode or development if self.strict is None else self.strict

@@ -109,13 +109,13 @@ def withheld_sentence(metric: Metric, epochs: Iterable[int], terms: Terms | None
     "" if there are none, or if the shuffler does not show it.
     """
     counts = {epoch: upstream_reports(metric, [epoch], terms)[1] or 0 for epoch in epochs}
-    total = sum(counts.values())
-    if not total:
+    incomplete = [epoch for epoch, count in counts.items() if count]
+    if not incomplete:
         return ""
-    dates = epoch_dates(sorted(filter(counts.get, counts)), EPOCH_SECONDS[metric.epoch])
+    dates = epoch_dates(range(min(incomplete), max(incomplete) + 1), EPOCH_SECONDS[metric.epoch])
     return (
-        f"the shuffler withheld {several(total, 'report')} of {dates}, since fewer than "
-        f"{metric.fewest:,} were there when their epoch ended; no answer contains them"
+        f"the shuffler withheld {several(sum(counts.values()), 'report')} of {dates}, whose streams "
+        f"ended below the minimum batch of {metric.fewest:,}; no answer contains them"
     )
 
 

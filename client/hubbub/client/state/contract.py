@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from hubbub.client.state.wallet import Wallet
 
 Result = TypeVar("Result")
-Entry = TypeVar("Entry")
-_SHUFFLE_BYTES: Final = 16  # two entries get the same bytes never
 """What a change of a wallet returns."""
+Entry = TypeVar("Entry")
+# Never do two entries get the same bytes.
+_SHUFFLE_BYTES: Final = 16
 
 HISTORY = 1000
 """How many payloads are remembered once they have met their fate."""

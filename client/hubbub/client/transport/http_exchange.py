@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 _LARGEST_ANSWER_BYTES: Final = 1 << 20
 _LARGEST_HEAD_BYTES: Final = 1 << 16  # with interim answers, and lines between chunks
 _HTTP_PORT: Final = 80
-_STATUS: Final = re.compile(r"HTTP/(\d\.\d) ([1-9]\d\d)( .*)?", re.ASCII)
+_STATUS: Final = re.compile(r"HTTP/(1\.\d) ([1-9]\d\d)( .*)?", re.ASCII)
+_HEADER: Final = re.compile(r"([!#-'*+.^-z|~0-9A-Z-]+):[ \t]*(.*?)[ \t]*")
 _CHUNK: Final = re.compile(r"([0-9a-fA-F]{1,8})\s*(;.*)?")
 _WITHOUT_BODY: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+_FRAMING: Final = frozenset({"content-length", "transfer-encoding"})
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
@@ -58,6 +60,7 @@ class _Connection:
     """
 
     deadline = 0.0
+    is_idle = False
     sock: Any = None
 
     def __init__(
@@ -65,26 +68,47 @@ class _Connection:
     ) -> None:
         self._place, self._tunnel, self._trust, self._name = place, tunnel, trust, name
         self._named = threading.Event()
-        self._is_open = False
+        self._is_open = self._is_ended = False
         self._head_bytes_left = _LARGEST_HEAD_BYTES
 
     def exchange(self, head: bytes, body: bytes) -> tuple[HttpAnswer, bool]:
         """Returns the answer to a request, and whether the connection can carry another one."""
-        if not self._is_open:
+        if self._is_open:
+            self._check_idle()
+        else:
             self._open()
         self._head_bytes_left = _LARGEST_HEAD_BYTES
         self._send(head)
         self._send(body)
         is_lasting, status, headers = self._read_head()
-        if headers.get("transfer-encoding", "").lower() == "chunked":
+        size, coding = headers.get("content-length", ""), headers.get("transfer-encoding", "")
+        if status in _WITHOUT_BODY:
+            content = b""
+        elif coding:
+            if coding.lower() != "chunked" or size:
+                raise _no_http()
             content = b"".join(self._read_chunks())
         else:
-            size = "0" if status in _WITHOUT_BODY else headers.get("content-length", "")
             content = self._read(int(size) if size.isdecimal() else _LARGEST_ANSWER_BYTES + 1)
         return HttpAnswer(status, headers, content), is_lasting
 
+    def _check_idle(self) -> None:
+        """Raises OSError if bytes came behind the last answer: the next must not begin with them.
+
+        Also if the server has closed the connection.
+        """
+        self.is_idle = True
+        try:
+            self._reader.peek()
+        except OSError:
+            return  # nothing has arrived
+        finally:
+            self.is_idle = False
+        raise ConnectionResetError
+
     def end(self) -> None:
         """Wakes up all calls that wait on the connection; the thread that uses it closes it."""
+        self._is_ended = True
         self._named.set()
         sock = self.sock
         if sock is not None:
@@ -121,13 +145,15 @@ class _Connection:
         addresses = _addresses(self._place, self.deadline, self._named)
         for others in reversed(range(len(addresses))):
             family, kind, protocol, _, address = addresses[-1 - others]
-            self.sock = dialling = socket.socket(family, kind, protocol)
             try:
-                dialling.settimeout(_seconds_left(self.deadline) / (1 + others))
-                dialling.connect(address)
+                self.sock = socket.socket(family, kind, protocol)
+                self.sock.settimeout(_seconds_left(self.deadline) / (1 + others))
+                if self._is_ended:
+                    raise ConnectionAbortedError
+                self.sock.connect(address)
             except OSError:
-                dialling.close()
-                if not others:
+                self.close()
+                if not others or self._is_ended:
                     raise
             else:
                 return
@@ -146,16 +172,18 @@ class _Connection:
             start = _STATUS.fullmatch(self._read_line())
             if start is None:
                 raise _no_http()
-            status = int(start[2])
-            headers = {}
+            status, headers, is_lasting = int(start[2]), {}, start[1] == "1.1"
+            name = ""
             while line := self._read_line():
-                name, _, value = line.partition(":")
-                if line.startswith((" ", "\t")):  # it continues the line before
-                    continue
-                first = headers.setdefault(name.lower(), value.strip())
-                if name.lower() == "content-length" and first != value.strip():
+                if line.startswith((" ", "\t")) and name not in _FRAMING:
+                    continue  # it continues a header that may be folded
+                header = _HEADER.fullmatch(line)
+                if header is None:
                     raise _no_http()
-            is_lasting = start[1] == "1.1" and "close" not in headers.get("connection", "").lower()
+                name, value = header[1].lower(), header[2]
+                if headers.setdefault(name, value) != value and name in _FRAMING:
+                    raise _no_http()
+                is_lasting &= name != "connection" or "close" not in value.lower()
         return is_lasting, status, headers
 
     def _read_chunks(self) -> Iterator[bytes]:
@@ -202,9 +230,10 @@ class _Steps(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Reads what has arrived. Raises TimeoutError."""
-        sock = self._connection.sock
-        sock.settimeout(_seconds_left(self._connection.deadline))
-        return int(sock.recv_into(buffer))
+        connection = self._connection
+        seconds = 0.0 if connection.is_idle else _seconds_left(connection.deadline)
+        connection.sock.settimeout(seconds)
+        return int(connection.sock.recv_into(buffer))
 
 
 def _no_http() -> OSError:
