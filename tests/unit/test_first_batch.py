@@ -135,8 +135,8 @@ async def test_a_crowd_that_was_withheld_is_named_in_answers_refusals_and_lists(
     await store.add(Window("crowded", 19_000), commit_of(tags, np.array([3000, 2000])))
     engine = QueryEngine(bundle, store, Upstream(), clock=lambda: 19_004 * 86_400.0)
     sentence = (
-        "he shuffler withheld {} of 2022-01-09, since fewer than {} were there when their epoch "
-        "ended; no answer contains them"
+        "he shuffler withheld {} of 2022-01-09, whose streams ended below the minimum batch of {}; "
+        "no answer contains them"
     )
     answer = await engine.estimate("crowded", EstimateQuery())
     assert (answer.dates, answer.withheld) == ("2022-01-08", 812)

@@ -162,6 +162,32 @@ def test_an_answer_counts_once_it_is_complete(answer: bytes, cause: str | None) 
         answering.result()
 
 
+@pytest.mark.parametrize("length", [b"Content-Length: 0", b"Transfer-Encoding: chunked"])
+def test_no_bytes_behind_an_answer_are_read_as_the_next(length: bytes) -> None:
+    """They would say that the next reports were accepted."""
+    body = b"0\r\n\r\n" if b"chunked" in length else b""
+    accepted = HEAD + length + b"\r\n\r\n" + body
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as aside:
+
+        def answers() -> None:
+            for answer in (accepted * 2, b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"):
+                connection, _ = listening.accept()
+                with connection, connection.makefile("rb") as request:
+                    while request.readline() != b"\r\n":
+                        pass
+                    request.read(len(request_of(REPORTS)))
+                    connection.sendall(answer)
+                    assert not request.read(), "nothing is sent on the connection again"
+
+        answering = aside.submit(answers)
+        transport = transport_to(f"http://127.0.0.1:{listening.getsockname()[1]}", roots=None)
+        assert transport.submit(REPORTS, HANG_SECONDS).results == [None]
+        with pytest.raises(TryAgain):
+            transport.submit(REPORTS, HANG_SECONDS)
+        transport.close()
+        answering.result()
+
+
 def test_a_request_says_nothing_of_who_sends_it(server: HttpShuffler) -> None:
     transport = transport_to(server.address, roots=None)
     for _ in range(2):

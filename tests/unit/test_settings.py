@@ -494,6 +494,10 @@ def test_a_small_program_needs_no_client_in_its_hands(
     disconnect(second)
     assert hubbub.client.init(tmp_path / "none") is None
     assert hubbub.client.report("theme", "dark") is Outcome.CLOSED
+    with monkeypatch.context() as invalid:
+        invalid.setenv("HUBBUB_SHUFFLER", "nonsense")
+        assert hubbub.client.init(signed.path, insecure=True) is None
+        assert hubbub.client.report("theme", "dark") is Outcome.CLOSED
     monkeypatch.setenv("HUBBUB_STRICT", "1")
     with pytest.raises(BadParameter, match=r"call hubbub\.client\.init\(\) first"):
         hubbub.client.report("theme", "dark")
