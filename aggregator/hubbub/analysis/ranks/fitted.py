@@ -113,10 +113,12 @@ class IndexRanks:
 
     @cached_property
     def _pooled_squares(self) -> tuple[Floats, Floats]:
-        """As `_squares`, halfway to the mean of neighbouring edges where the estimates decrease.
+        """As `_squares`, with the mean of neighbouring edges where the estimates decrease.
 
-        Errors decide which edges are neighbours, so that a mean is biased at the ends of a stretch:
-        by the mean itself, 95% intervals at the very edge of a peak held in 92%; without it in 98%.
+        Errors decide which edges are neighbours: half of what the mean saves of an edge's variance
+        is not claimed. Otherwise 95% intervals beside a peak held in 93%, with it in 95%; where the
+        peak ends .0001 above the asked share, in 92 to 94%, as a mean is biased at its last edges.
+        Halfway to the mean they held in 95%, but up to 1.16 times as wide as by HaarHRR.
         """
         from scipy.optimize import isotonic_regression  # noqa: PLC0415 as nnls
 
@@ -124,8 +126,8 @@ class IndexRanks:
         regression = isotonic_regression(estimates)
         starts, sizes = regression.blocks[:-1], np.diff(regression.blocks)
         means = np.add.reduceat(weights, starts, axis=0) / sizes[:, None]
-        halfway = (weights + np.repeat(means, sizes, axis=0)) / 2
-        return (estimates + regression.x) / 2, np.maximum(_lengths(halfway), _lengths(weights))
+        pooled, own = np.repeat(_lengths(means), sizes), _lengths(weights)
+        return regression.x, np.hypot(pooled, np.maximum(own, pooled)) / sqrt(2)
 
     @cached_property
     def _haar_error(self) -> float:
