@@ -260,6 +260,21 @@ def test_a_rate_that_is_answered_no_better_than_a_guess_has_a_warning(
     assert "1 warning" in shown
 
 
+@pytest.mark.parametrize(
+    ("options", "warning"),
+    [
+        (("--activity",), "a device stops after 50 days of use and is not active from then on"),
+        (("--retention", "52"), "a device stops after 50 weeks of use, so later weeks are too low"),
+        (("--boolean", "--reports", "9"), "9 expected reports in an epoch never leave"),
+    ],
+)
+def test_warnings_of_the_check_are_given_at_once(
+    new: Callable[..., tuple[int, str]], options: tuple[str, ...], warning: str
+) -> None:
+    code, printed = new("it", *DESCRIPTION_OPTIONS, *options)
+    assert (code, f"warning: it: {warning}" in " ".join(printed.split())) == (0, True), printed
+
+
 def test_check_warns_of_expected_reports_that_never_leave(
     new: Callable[..., tuple[int, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from math import ceil, floor, isfinite
+from math import ceil, isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +13,6 @@ from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central import CROWD_TREE
 from hubbub.catalog.crowds.crowd import CROWD_PARTS
 from hubbub.catalog.discovery import finder_of
-from hubbub.catalog.values.funnels_and_retention import Activity, Retention
 from hubbub.catalog.values.vectors import Vector
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands.catalog_new import packaged_schema
@@ -22,6 +21,8 @@ from hubbub.cli.terminal.catalog_reading import (
     kept_mechanisms,
     obsolete_metrics,
     read_aloud,
+    too_few_reports,
+    too_short_lives,
     wide_rates,
 )
 from hubbub.cli.terminal.output import explain, listing, say
@@ -42,7 +43,6 @@ from hubbub.programs.options import (
 )
 from hubbub.programs.text_files import unreadable
 
-_DAYS: Final = 365
 # Of vectors: from so many times the squared error on, a check warns.
 _MAX_BOOKS_EXCESS: Final = 1.08
 _COLUMNS: Final[Mapping[str, str | Callable[[Metric], str]]] = {
@@ -119,26 +119,15 @@ def _check(options: CatalogOptions) -> None:
     warnings = [
         *obsolete_metrics(catalog),
         *loud_reports(metrics),
-        *_too_few_reports(chosen_now),
+        *too_few_reports(chosen_now),
         *_too_few_books(chosen_now),
-        *_too_short_lives(metrics),
+        *too_short_lives(metrics),
         *wide_rates(metrics),
     ]
     for warning in warnings:
         explain(f"warning: {warning}")
     result = several(len(warnings), "warning") if warnings else "no problem found"
     explain(f"{options.catalog}: {several(len(metrics), 'metric')}, {result}")
-
-
-def _too_few_reports(metrics: Sequence[Metric]) -> Iterator[str]:
-    """Yields a warning for each metric with too few expected reports for an answer."""
-    for metric in metrics:
-        if metric.choice and metric.choice.reports < metric.fewest:
-            yield (
-                f"{metric.name}: {metric.choice.reports:,} expected reports in an epoch never "
-                f"leave the shuffler, which waits for {metric.fewest:,}: lower min_batch, or write "
-                "a longer epoch and its number of reports"
-            )
 
 
 def _too_few_books(metrics: Sequence[Metric]) -> Iterator[str]:
@@ -165,25 +154,6 @@ def _too_few_books(metrics: Sequence[Metric]) -> Iterator[str]:
                 f"{metric.name}: if people have equal vectors, {reports:,} reports by "
                 f"{codes.books:,} shared books have {excess:.3g} times the squared error of one "
                 f"book for each: {advice}"
-            )
-
-
-def _too_short_lives(metrics: Sequence[Metric]) -> Iterator[str]:
-    """Yields a warning for each metric that counts devices which its lifetime limit has stopped."""
-    for metric in metrics:
-        loss, kind = metric.report_loss, metric.value_kind
-        reports, weeks = floor(metric.limits.lifetime_epsilon / loss), len(metric.values or ()) - 1
-        if isinstance(kind, Activity) and reports < _DAYS:
-            yield (
-                f"{metric.name}: a device stops after {several(reports, 'day')} of use and is not "
-                f"active from then on: raise lifetime_epsilon ({_DAYS * loss:.4g} for a year), or "
-                "lower epsilon"
-            )
-        if isinstance(kind, Retention) and reports < weeks:
-            yield (
-                f"{metric.name}: a device stops after {several(reports, 'week')} of use, so later "
-                f"weeks are too low: raise lifetime_epsilon ({weeks * loss:.4g} for all weeks), "
-                "lower epsilon, or ask for fewer weeks"
             )
 
 

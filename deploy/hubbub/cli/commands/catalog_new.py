@@ -18,7 +18,12 @@ from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.breakdown import FIELD
 from hubbub.catalog.experiments import Experiment
 from hubbub.catalog.values.value_kinds import numeric_kinds
-from hubbub.cli.terminal.catalog_reading import read_aloud, wide_rates
+from hubbub.cli.terminal.catalog_reading import (
+    read_aloud,
+    too_few_reports,
+    too_short_lives,
+    wide_rates,
+)
 from hubbub.cli.terminal.named_values import read_percentile
 from hubbub.cli.terminal.output import explain, say
 from hubbub.errors import BadParameter, CatalogInvalid
@@ -221,7 +226,9 @@ def _add_metric(options: NewOptions) -> None:
     metric = _checked_metric(path, before or "", text, options)
     _append(path, text, new=before is None)
     say(f'{path}: metric "{name}" added; see what it reveals: hubbub catalog check {path}')
-    for warning in wide_rates([metric]):
+    metrics = [metric]
+    warnings = [*too_few_reports(metrics), *too_short_lives(metrics), *wide_rates(metrics)]
+    for warning in warnings:
         explain(f"warning: {warning}")
 
 

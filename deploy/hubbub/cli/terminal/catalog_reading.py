@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from math import hypot, sqrt
+from math import floor, hypot, sqrt
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Final
@@ -14,11 +14,12 @@ from hubbub.authoring import Catalog
 from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import read_bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
+from hubbub.catalog.values.funnels_and_retention import Activity, Retention
 from hubbub.cli.terminal.answer_tables import expired_sentence
 from hubbub.cli.terminal.output import announced_if_long, first_second
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.grammar import did_you_mean, several
 from hubbub.errors.printable import visible
 from hubbub.mechanisms.vector_codes import POOL
 from hubbub.programs.options import argument, option, options, read_existing
@@ -26,6 +27,7 @@ from hubbub.signing.succession import continued_metrics
 
 _CROWD: Final = b"central_epsilon"
 _RATE: Final = 0.2
+_DAYS: Final = 365
 
 
 def read_aloud(path: Path, text: str | None = None) -> Catalog:
@@ -150,6 +152,36 @@ def wide_rates(metrics: Iterable[Metric]) -> Iterator[str]:
                 f"{metric.name}: with {reports:,} reports a rate of {_RATE:.0%} at {count:g} "
                 f"{metric.rate.per} a device has an interval of +-{ends:.0%}: raise epsilon, lower "
                 f"most, or expect {reports * (2 * ends / _RATE) ** 2:,.0f} reports for half of that"
+            )
+
+
+def too_few_reports(metrics: Iterable[Metric]) -> Iterator[str]:
+    """Yields a warning for each metric with too few expected reports for an answer."""
+    for metric in metrics:
+        if metric.choice and metric.choice.reports < metric.fewest:
+            yield (
+                f"{metric.name}: {metric.choice.reports:,} expected reports in an epoch never "
+                f"leave the shuffler, which waits for {metric.fewest:,}: lower min_batch, or write "
+                "a longer epoch and its number of reports"
+            )
+
+
+def too_short_lives(metrics: Iterable[Metric]) -> Iterator[str]:
+    """Yields a warning for each metric that counts devices which its lifetime limit has stopped."""
+    for metric in metrics:
+        loss, kind = metric.report_loss, metric.value_kind
+        reports, weeks = floor(metric.limits.lifetime_epsilon / loss), len(metric.values or ()) - 1
+        if isinstance(kind, Activity) and reports < _DAYS:
+            yield (
+                f"{metric.name}: a device stops after {several(reports, 'day')} of use and is not "
+                f"active from then on: raise lifetime_epsilon ({_DAYS * loss:.4g} for a year), or "
+                "lower epsilon"
+            )
+        if isinstance(kind, Retention) and reports < weeks:
+            yield (
+                f"{metric.name}: a device stops after {several(reports, 'week')} of use, so later "
+                f"weeks are too low: raise lifetime_epsilon ({weeks * loss:.4g} for all weeks), "
+                "lower epsilon, or ask for fewer weeks"
             )
 
 
