@@ -28,7 +28,7 @@ from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.part_values import size_of
 from hubbub.catalog.values.value_kind import OTHER, Complain
-from hubbub.catalog.values.value_kinds import KINDS, kind_named
+from hubbub.catalog.values.value_kinds import KINDS, LISTED, kind_named
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.fields.field import CatalogField, arguments_of, fields_of
 from hubbub.mechanisms import REGISTRY, is_number
@@ -99,9 +99,7 @@ def read_metric(
         return None
     values = read_values(fields["values"], mechanism, table, context.folder, wrong)
     kind = kind_named(table.get("kind"))
-    if values and table.get("other") is True and kind.TAKES_OTHER and OTHER not in values:
-        values = (*values, OTHER)
-    values = with_none(values, table)
+    values = _completed(values, table, wrong)
     table = _with_crowd(table, fields, values, context.accountant, wrong)
     mechanism = table["mechanism"]
     table = read_candidates(mechanism, table, context.folder, wrong)
@@ -300,6 +298,20 @@ def _problem_with_own(mechanism: str, field: CatalogField, table: Mapping[str, A
         hint = "; unit gives its unit" if measured else ""
         return f"must be a number, without quotes{hint}"
     return field.problem(table[field.name])
+
+
+def _completed(
+    values: tuple[str, ...] | None, table: Mapping[str, Any], complain: Complain
+) -> tuple[str, ...] | None:
+    """The listed values with those that the table implies; complains of fewer than two."""
+    kind = kind_named(table.get("kind"))
+    if values and table.get("other") is True and kind.TAKES_OTHER and OTHER not in values:
+        values = (*values, OTHER)
+    values = with_none(values, table)
+    is_plain = kind is LISTED and "parts" not in table
+    if values is not None and len(values) < 2 and is_plain:  # noqa: PLR2004 one value says nothing
+        complain("values" if "values" in table else "values_file", "write two or more values")
+    return values
 
 
 def with_none(values: tuple[str, ...] | None, table: Mapping[str, Any]) -> tuple[str, ...] | None:
