@@ -206,7 +206,9 @@ def test_files_are_written_by_their_names(home: House, tmp_path: Path, capsys: C
     for words, message in (
         (["query", "theme", "--out", str(tmp_path / "a.txt")], "name it .csv"),
         (["query", "theme", "--out", str(tmp_path / "no" / "a.csv")], "cannot be written"),
-        (["top", "theme", "-n", "0"], "number: must be 1 or more"),
+        (["top", "theme", "-n", "0"], "--number 0 is below 1"),
+        (["trend", "theme", "-n", "-2"], "--number -2 is below 1"),
+        (["trend", "theme", "--value", "nope"], 'one of its values, as in its estimates: "'),
         (["export", "theme"], "hubbub query METRIC --out FILE; with a row per epoch, hubbub trend"),
         (["query", "theme", "--confidence", "nan"], "--confidence nan is outside [1e-06, 0.999"),
         (["model", "churn", "--confidence", "95"], "--confidence 95.0 is outside"),

@@ -244,6 +244,7 @@ def test_a_mean_has_neither_marks_nor_a_top_list(capsys: Capture) -> None:
     ("metric", "truth", "more", "message"),
     [
         ("theme", "a,1\nsecret,2\n", "", "line 2: its value is not one of metric"),
+        ("theme", "a,1\nsecret,2\n", "", 'metric "theme" ("a", "b'),
         ("theme", "a,-4\n", "", "line 1: write a value, or a value and a whole number"),
         ("theme", "a,4.5\n", "", "line 1: write a value"),
         ("theme", "a,1,2\n", "", "line 1: write a value"),

@@ -12,11 +12,10 @@ from hubbub.client.outcome import Outcome
 from hubbub.client.report_counters import Diagnostics
 from hubbub.client.settings import check_arguments
 from hubbub.errors import BadParameter, HubbubError, NotListed, UnknownMetric, ValueOutOfDomain
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.grammar import did_you_mean, first_names
 
 Read = TypeVar("Read")
 _TIMEOUT_SECONDS: Final = 10.0  # of flush() and close()
-_MAX_NAMES: Final = 12  # as many as fit a few lines of a terminal
 
 
 class Mistakes:
@@ -81,10 +80,7 @@ def value_hint(values: Sequence[str], value: Any) -> str:
     """Returns the first accepted values, and the one most similar to `value`: never for a log."""
     if sorted(values) == [*BOOLEANS]:
         return "True and False"
-    listing = ", ".join(f'"{value}"' for value in values[:_MAX_NAMES])
-    unlisted = len(values) - _MAX_NAMES
-    rest_text = f" and {unlisted} more" if unlisted > 0 else ""
-    return f"{listing}{rest_text}{did_you_mean(value, values)}"
+    return f"{first_names(values)}{did_you_mean(value, values)}"
 
 
 def unreadable(subject: str, error: Exception) -> ValueOutOfDomain:

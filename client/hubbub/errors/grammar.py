@@ -6,6 +6,7 @@ from typing import Any, Final
 
 # Comparing takes time that grows with the square of the length.
 _LONGEST: Final = 100
+_MAX_NAMES: Final = 12  # as many as fit a few lines of a terminal
 # A day, a month, or a minute of a day.
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}(-[0-9]{2}(T[0-9]{2}:[0-9]{2})?)?")
 
@@ -56,6 +57,13 @@ def did_you_mean(name: Any, names: Iterable[str], *, otherwise: str = "") -> str
     """The question whether a similar name was meant, to end a message; `otherwise` if none is."""
     suggestion = similar(name, names)
     return f'; did you mean "{suggestion}"?' if suggestion else otherwise
+
+
+def first_names(names: Sequence[str]) -> str:
+    """The first names, quoted, and how many more there are."""
+    listing = ", ".join(f'"{name}"' for name in names[:_MAX_NAMES])
+    unlisted = len(names) - _MAX_NAMES
+    return f"{listing} and {unlisted} more" if unlisted > 0 else listing
 
 
 def absent_date(text: str) -> str:

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric, cell_of
 from hubbub.catalog.experiments import Experiment
-from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors import BadParameter, NotListed, ValueOutOfDomain
+from hubbub.errors.grammar import did_you_mean, first_names
 from hubbub.programs.text_files import first_row_and_rest
 from hubbub.simulation.truth import Truth
 
@@ -62,7 +62,7 @@ def read_truth(path: Path, rows: Rows, metric: Metric) -> Truth:
         except (ValueOutOfDomain, ValueError) as error:
             raise BadParameter(
                 f"--values {path}: line {number}: its value is not one of metric "
-                f'"{metric.name}"; correct it, or the catalog'
+                f'"{metric.name}"{_listing(metric, error)}; correct it, or the catalog'
             ) from error
         name = metric.values[value] if metric.edges and metric.values else str(text)
         names.setdefault(value, name)
@@ -84,6 +84,14 @@ def read_truth(path: Path, rows: Rows, metric: Metric) -> Truth:
     codes, streams = zip(*counts, strict=True)
     value_names = tuple(names[value] for value in codes)
     return Truth(value_names, codes, tuple(counts.values()), streams if has_fields else ())
+
+
+def _listing(metric: Metric, error: Exception) -> str:
+    """The metric's first values, if the one of a line is not listed."""
+    if not isinstance(error, NotListed):
+        return ""
+    # PRIVACY: without what is similar to the value, which a person holds.
+    return f" ({first_names(metric.values or ())})"
 
 
 def _check_arm(path: Path, number: int, arm: str | None, experiment: Experiment) -> None:
@@ -272,7 +280,7 @@ def read_days(path: Path, rows: Rows, metric: Metric) -> Days:
         except (ValueOutOfDomain, ValueError, IndexError) as error:
             raise BadParameter(
                 f"--values {path}: line {line}: write a day that exists, a value of metric "
-                f'"{metric.name}", and in count a whole number of people'
+                f'"{metric.name}"{_listing(metric, error)}, and in count a whole number of people'
             ) from error
         who = people.setdefault(last, len(people)) if other == "person" else 0
         for column, cell in zip(columns, (*memo[key], count, who), strict=True):

@@ -30,7 +30,7 @@ from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, reports_of_one
 from hubbub.catalog.values.value_kind import OTHER
 from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.grammar import did_you_mean, first_names
 from hubbub.query_results.rows import percentile_name
 
 MAX_SERIES: Final = 50
@@ -315,7 +315,7 @@ def _check(
     if not numbers and (unknown := [name for name in names if name not in value_names]):
         raise BadParameter(
             f'metric "{metric.name}" has no value "{unknown[0][:60]}" to follow; write '
-            "one of its values, as in its estimates"
+            f"one of its values, as in its estimates: {first_names([*value_names])}"
             f"{did_you_mean(unknown[0], islice(value_names, _MAX_COMPARED))}"
         )
 

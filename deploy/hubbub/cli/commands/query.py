@@ -32,6 +32,7 @@ from hubbub.cli.terminal.query_options import (
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.errors.printable import visible
+from hubbub.fields.rules import Interval
 from hubbub.notebook import Answer, Connection
 from hubbub.programs.command_line import command, read_number
 from hubbub.programs.options import Exclusive, argument, option, options
@@ -98,7 +99,9 @@ class QueryOptions:
 @options
 class TopOptions:
     question: QuestionOptions
-    number: int = option("number of values (%(default)s)", default=10, other_name="-n")
+    number: int = option(
+        "number of values (%(default)s)", default=10, other_name="-n", within=Interval(1)
+    )
 
 
 @options
@@ -121,7 +124,10 @@ class TrendOptions:
     question: QuestionOptions
     value: tuple[str, ...] = option("value to follow (repeatable)")
     number: int = option(
-        "number of values, instead of --value (%(default)s)", default=5, other_name="-n"
+        "number of values, instead of --value (%(default)s)",
+        default=5,
+        other_name="-n",
+        within=Interval(1),
     )
     ranks: PercentileOptions
 
