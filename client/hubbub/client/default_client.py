@@ -33,7 +33,7 @@ def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client 
         try:
             _client = Client.from_bundle(path, **settings)
         except Exception as error:
-            if Settings.read_strict(settings.get("strict")):
+            if Settings.read_strict(strict=settings.get("strict")):
                 raise
             why = error if isinstance(error, HubbubError) else type(error).__name__
             warn("hubbub does not start: %s", why)

@@ -133,7 +133,7 @@ class Settings:
             raise BadParameter(f"{variables.get(name, name)} {problem}") from None
 
     @classmethod
-    def read_strict(cls, strict: bool | None = None) -> bool:
+    def read_strict(cls, *, strict: bool | None = None) -> bool:
         """Returns `is_strict()` by this setting alone: the environment's others may be invalid."""
         variable = "HUBBUB_STRICT"
         return cls.read({variable: os.environ.get(variable, "")}, strict=strict).is_strict()

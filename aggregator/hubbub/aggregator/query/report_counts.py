@@ -113,9 +113,10 @@ def withheld_sentence(metric: Metric, epochs: Iterable[int], terms: Terms | None
     if not incomplete:
         return ""
     dates = epoch_dates(range(min(incomplete), max(incomplete) + 1), EPOCH_SECONDS[metric.epoch])
+    reports = several(sum(counts.values()), "report")
     return (
-        f"the shuffler withheld {several(sum(counts.values()), 'report')} of {dates}, whose streams "
-        f"ended below the minimum batch of {metric.fewest:,}; no answer contains them"
+        f"the shuffler withheld {reports} of {dates}, whose streams ended "
+        f"below the minimum batch of {metric.fewest:,}; no answer contains them"
     )
 
 
