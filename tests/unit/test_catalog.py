@@ -37,7 +37,7 @@ WRONG = [
     ('"dark", "system"', '""', "theme", "values", "none empty"),
     ('"dark", "system"', '" "', "theme", "values", "a text of blanks only"),
     ('"light", "dark", "system"', '"alone"', "theme", "values", "write two or more values"),
-    ('"light", "dark", "system"', "", "theme", "values", "write two or more values"),
+    ('"light", "dark", "system"', " ", "theme", "values", "write two or more values"),
     ('"light", "dark", "system"', f'"{"x" * 1025}"', "theme", "values", "longer than 1024"),
     (VALUES, 'domain = "string"', "theme", "values", "needs its"),
     (VALUES, 'values_file = "no"', "theme", "values_file", "fix the file"),

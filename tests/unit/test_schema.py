@@ -31,6 +31,7 @@ BEYOND_THE_SCHEMA = {
     "epsilon = nan": "JSON has no such number",
     '"rr"': "how many values fit the mechanism",
     '"alone"': "how many values fit the mechanism",
+    " ": "how many values fit the mechanism",
     'values_file = "no"': "what is in a file",
     "q = 0.99": "what several numbers together let a report say",
     "q = 0.1": "the order of two numbers",

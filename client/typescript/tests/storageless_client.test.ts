@@ -26,7 +26,7 @@ test("as a server renders a page nothing is fetched, thrown or reported, and tha
   assert.equal(fetched.mock.callCount(), 0);
   const warnings = warnMock.mock.calls.map(({ arguments: [text] }) => String(text));
   assert.equal(warnings.length, 1);
-  assert.match(String(warnings), /neither a page nor a worker.*hubbub\/node/);
+  assert.match(String(warnings), /neither a page nor a worker.*hubbub-client\/node/);
 });
 
 test("a part that cannot be loaded is named as that, and the bundle is not called a wrong one", async (context) => {

@@ -124,8 +124,8 @@ class NewOptions:
         needs="range",
     )
     percentile: float | None = option(
-        "a percentile of --range matters, any: auto then chooses wave or haar, whichever errs less "
-        "over all percentiles; without it single buckets matter",
+        "percentiles of --range matter, not single buckets: auto then chooses wave or haar, by all "
+        "percentiles",
         metavar="P",
         parse=read_percentile,
         needs="range",
