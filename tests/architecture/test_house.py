@@ -209,7 +209,6 @@ def test_only_the_edge_reads_the_environment() -> None:
         "shuffler/hubbub/runtime/__init__.py",
         "shuffler/hubbub/runtime/process.py",
         "shuffler/hubbub/runtime/service_options.py",
-        "deploy/hubbub/cli/__init__.py",
         "deploy/hubbub/installation/embedded_redis.py",
         "deploy/hubbub/installation/local_run.py",
         "deploy/hubbub/cli/terminal/query_options.py",  # a token has no option, which others see

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -144,9 +144,7 @@ def test_an_answer_counts_once_it_is_complete(answer: bytes, cause: str | None) 
         def answers() -> None:
             connection, _ = listening.accept()
             with connection, connection.makefile("rb") as request:
-                while request.readline() != b"\r\n":
-                    pass
-                request.read(len(request_of(REPORTS)))
+                _read_request(request)
                 with suppress(OSError):  # of a client that reads no more
                     connection.sendall(answer)
                     connection.shutdown(socket.SHUT_WR)
@@ -162,6 +160,12 @@ def test_an_answer_counts_once_it_is_complete(answer: bytes, cause: str | None) 
         answering.result()
 
 
+def _read_request(request: IO[bytes]) -> None:
+    while request.readline() != b"\r\n":
+        pass
+    request.read(len(request_of(REPORTS)))
+
+
 @pytest.mark.parametrize("length", [b"Content-Length: 0", b"Transfer-Encoding: chunked"])
 def test_no_bytes_behind_an_answer_are_read_as_the_next(length: bytes) -> None:
     """They would say that the next reports were accepted."""
@@ -173,9 +177,7 @@ def test_no_bytes_behind_an_answer_are_read_as_the_next(length: bytes) -> None:
             for answer in (accepted * 2, b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"):
                 connection, _ = listening.accept()
                 with connection, connection.makefile("rb") as request:
-                    while request.readline() != b"\r\n":
-                        pass
-                    request.read(len(request_of(REPORTS)))
+                    _read_request(request)
                     connection.sendall(answer)
                     assert not request.read(), "nothing is sent on the connection again"
 

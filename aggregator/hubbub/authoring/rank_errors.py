@@ -25,8 +25,8 @@ def _haar_error(haar: HaarResponse, reports: int) -> float:
     """
     curvature = reports * float(2 * haar.keep.exact - 1) ** 2 / haar.levels
     sizes = (2 << level for level in range(haar.levels))
-    known = _curvature_beforehand(haar.buckets)
-    return sqrt(sum((s * s + 2) / (12 * s) / (curvature * s + known) for s in sizes))
+    prior_curvature = _prior_curvature(haar.buckets)
+    return sqrt(sum((s * s + 2) / (12 * s) / (curvature * s + prior_curvature) for s in sizes))
 
 
 def _wave_error(wave: SquareWave, reports: int) -> float:
@@ -39,14 +39,14 @@ def _wave_error(wave: SquareWave, reports: int) -> float:
     halves = [pi * place / buckets / 2 for place in range(1, buckets + 1)]
     squares = [float(width**2)] + [(sin(width * half) / sin(half)) ** 2 for half in halves]
     curvature = reports * float(wave.window.near - wave.window.far) ** 2 * wave.layout.size
-    known, variance = _curvature_beforehand(buckets), 0.0
+    prior_curvature, variance = _prior_curvature(buckets), 0.0
     for place, half in enumerate(halves[:-1]):
         mean_square = (squares[place] + 2 * squares[place + 1] + squares[place + 2]) / 4
-        variance += 1 / (4 * buckets * sin(half) ** 2) / (curvature * mean_square + known)
+        variance += 1 / (4 * buckets * sin(half) ** 2) / (curvature * mean_square + prior_curvature)
     return sqrt(variance)
 
 
-def _curvature_beforehand(buckets: int) -> float:
+def _prior_curvature(buckets: int) -> float:
     return (buckets / _SPREAD) ** 2
 
 

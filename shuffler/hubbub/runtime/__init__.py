@@ -9,5 +9,6 @@ import os
 # stranger whose handshake fails, and waits while nobody reads them.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 # Before numpy is loaded, for the same reason. OpenBLAS starts a thread per core, each with buffers;
-# a service answers several questions at once by threads of its own.
+# a service answers several questions at once by threads of its own, and in commands they wait for
+# each other longer than our small matrices take.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

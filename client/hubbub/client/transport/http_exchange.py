@@ -187,15 +187,15 @@ class _Connection:
         return is_lasting, status, headers
 
     def _read_chunks(self) -> Iterator[bytes]:
-        left = _LARGEST_ANSWER_BYTES
+        bytes_left = _LARGEST_ANSWER_BYTES
         while chunk := _CHUNK.fullmatch(self._read_line()):
             size = int(chunk[1], 16)
             if not size:
                 while self._read_line():  # headers behind the chunks
                     pass
                 return
-            left -= size
-            yield self._read(size if left >= 0 else _LARGEST_ANSWER_BYTES + 1)
+            bytes_left -= size
+            yield self._read(size if bytes_left >= 0 else _LARGEST_ANSWER_BYTES + 1)
             if self._read_line():
                 break
         raise _no_http()
