@@ -29,14 +29,13 @@ Clones (FOCS 2021), theorem 3.1.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, exp, expm1, floor, inf, log, log1p, sqrt
+from math import exp, expm1, inf, log, log1p, sqrt
 from typing import Final
 
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.binomials import above, pmf
-from hubbub.analysis.estimators.fast_pure_estimates import Integers
+from hubbub.analysis.binomials import above, likely, pmf
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 
@@ -170,7 +169,7 @@ class _Crowd:
         side = min(variation / (odds - 1), 1 / (odds + 1))  # r
         neither = max(0.0, 1 - side * (odds + 1)) if variation < (odds - 1) / (odds + 1) else 0.0
         hidden = 2 * side + neither / odds
-        members = _likely_numbers(others, hidden, cut)
+        members = likely(others, hidden, cut)
         # Within a block all count as the lowest: a thousandth below the others at most, if that
         # fits.
         fine = 2 + 1000 * len(members) // max(int(members[0]), 1)
@@ -178,7 +177,7 @@ class _Crowd:
         starts = np.arange(0, len(members), -(-len(members) // fine))
         block_laws = np.add.reduceat(pmf(members, others, hidden), starts)
         blocks = []
-        for low, block_chance in zip(members[starts].tolist(), block_laws, strict=True):
+        for low, block_chance in zip(members[starts].astype(int).tolist(), block_laws, strict=True):
             coins, odds_ratios, weights = _coins(low, 2 * side / hidden, neither, odds, cut)
             blocks.append((coins, odds_ratios, weights * block_chance))
         coins, odds_ratios, weights = map(np.concatenate, zip(*blocks, strict=True))
@@ -201,13 +200,6 @@ class _Crowd:
         return total + self.left_out
 
 
-def _likely_numbers(trials: int, chance: float, cut: float) -> Integers:
-    """Numbers of a binomial, without tails of probability `cut` together (Bernstein 1924)."""
-    mean, reach = trials * chance, log(2 / cut)
-    distance = reach / 3 + sqrt(reach**2 / 9 + 2 * reach * mean * (1 - chance))
-    return np.arange(max(0, floor(mean - distance)), min(trials, ceil(mean + distance)) + 1)
-
-
 def _coins(
     members: int, chance: float, neither: float, odds: float, cut: float
 ) -> tuple[Floats, Floats, Floats]:
@@ -217,8 +209,8 @@ def _coins(
     """
     if not neither:
         return np.array([members + 1.0]), np.array([odds]), np.ones(1)
-    likely = _likely_numbers(members, chance, cut)
-    numbers = np.append(likely, likely[-1] + 1)
+    numbers = likely(members, chance, cut)
+    numbers = np.append(numbers, numbers[-1] + 1)
     coin = pmf(numbers - 1, members, chance) * (1 - neither)
     joint_law = coin + pmf(numbers, members, chance) * neither
     # A coin, or with the chance that it is none a fair one: odds nearer to even.
