@@ -42,7 +42,9 @@ class ValueSet(ValueKind):
         for member in value:
             python_value = as_python(member, places)
             text = str(python_value).lower() if isinstance(python_value, bool) else python_value
-            place = places.get(text, other) if isinstance(text, str) else None
+            place = places.get(text) if isinstance(text, str) else None
+            if place is None and isinstance(python_value, str):
+                place = other
             if place is None:
                 raise NotListed(f"a member of the set is not one of its {len(places)} values")
             code |= 1 << place
