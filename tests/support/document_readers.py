@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -12,8 +12,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles import open_bundle, open_notice
 from hubbub.bundles.encoding import to_text
+from hubbub.catalog import Metric
 from hubbub.catalog.values.list_versions import digests_of
-from hubbub.errors import HubbubError
+from hubbub.errors import HubbubError, ValueOutOfDomain
 from tests.support.node import PACKAGE, install, run
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
@@ -133,8 +134,24 @@ def slots(document: Any) -> list[tuple[Any, Any]]:
     return positions
 
 
-def python_reads(kind: str, text: str) -> Mapping[str, Any] | None:
-    """What Python takes of a document; None for nothing."""
+def _integer(table: dict[str, Any]) -> Any:
+    return int(table["integer"]) if "integer" in table else table
+
+
+def _code(metric: Metric, value: Any) -> Any:
+    try:
+        code = metric.code(value)
+    except ValueOutOfDomain:
+        return None
+    return list(code) if isinstance(code, tuple) else code
+
+
+def python_reads(kind: str, text: str) -> Any:
+    """What Python takes of a document, or the codes of values; None for nothing."""
+    if kind == "values":
+        signed_bundle, values = json.loads(text, object_hook=_integer)
+        values_bundle = open_bundle(signed_bundle.encode(), "values")
+        return [_code(values_bundle.metrics[name], value) for name, value in values]
     raw = text.encode(errors="surrogatepass")
     try:
         if kind == "notice":

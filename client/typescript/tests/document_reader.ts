@@ -1,11 +1,15 @@
-/** Reads signed documents, a JSON line [operator, kind, text] each, and answers with what they promise. */
+/**
+ * Reads signed documents, a JSON line [operator, kind, text] each, and answers with what they promise;
+ * or a bundle and values of its metrics, and answers with the values' codes.
+ */
 import { createInterface } from "node:readline";
 
-import { openBundle } from "../src/catalog/bundle.js";
+import { metricOf, openBundle } from "../src/catalog/bundle.js";
 import { openNotice } from "../src/catalog/notice.js";
-import { BundleRefused } from "../src/errors.js";
+import { BundleRefused, ValueOutOfDomain } from "../src/errors.js";
 
 async function promisedBy(operator: string, kind: string, signed: string): Promise<unknown> {
+  if (kind === "values") return codesIn(operator, signed);
   const bytes = new TextEncoder().encode(signed);
   if (kind === "notice") {
     const { number, until, steps } = await openNotice(bytes, operator);
@@ -18,6 +22,24 @@ async function promisedBy(operator: string, kind: string, signed: string): Promi
     return [name, [...figures, Object.fromEntries(digests)]];
   });
   return { promises: Object.fromEntries(promises) as unknown, unknown: [...unknown.keys()] };
+}
+
+/** The code of each value, null if it is refused. {"integer": "7"} is an integer of any size. */
+async function codesIn(operator: string, text: string): Promise<unknown> {
+  const [signed, values] = JSON.parse(text, (_, value: unknown) => {
+    const { integer } = Object(value) as { integer?: string };
+    return integer === undefined ? value : BigInt(integer);
+  }) as [string, [string, unknown][]];
+  const bundle = await openBundle(new TextEncoder().encode(signed), operator);
+  return values.map(([name, value]) => {
+    try {
+      const code = metricOf(bundle, name).code(value);
+      return typeof code === "bigint" ? Number(code) : code;
+    } catch (error) {
+      if (error instanceof ValueOutOfDomain) return null;
+      throw error;
+    }
+  });
 }
 
 for await (const line of createInterface({ input: process.stdin })) {

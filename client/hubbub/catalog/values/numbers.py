@@ -181,6 +181,7 @@ class Size(Number):
     UNITS: ClassVar[Sequence[str]] = tuple(_SIZES)
     MEASURED: ClassVar[bool] = True
     PYTHON: ClassVar[str] = "float | str"
+    TYPESCRIPT: ClassVar[str] = "number | string"
 
     def number(self, unit: str, value: Any) -> float | int:
         match = _SIZE.fullmatch(value) if isinstance(value, str) else None

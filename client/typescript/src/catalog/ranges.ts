@@ -3,6 +3,7 @@
  * client/hubbub/catalog.
  */
 import { ValueOutOfDomain } from "../errors.js";
+import { plain } from "./plain_value.js";
 import { listedPlace, placeOf } from "./values.js";
 
 /**
@@ -17,6 +18,21 @@ export interface Ranges {
 }
 
 const OTHER_VALUE = "other";
+const SIZE = /^([0-9]{1,18}(?:\.[0-9]{1,9})?) *(|[kmg]i?)(b?)$/i;
+/** The number of bytes by a unit's prefix, in lower case. */
+const BYTES: ReadonlyMap<string, number> = new Map([
+  ...([
+    ["", 1],
+    ["k", 1e3],
+    ["m", 1e6],
+    ["g", 1e9],
+  ] as const),
+  ...([
+    ["ki", 1 << 10],
+    ["mi", 1 << 20],
+    ["gi", 1 << 30],
+  ] as const),
+]);
 
 /**
  * The index of a listed value, of the range that contains a number, or of "other" for another text.
@@ -36,20 +52,28 @@ export function rangedPlace(
 }
 
 /**
- * A number within the ends; a number outside becomes the nearest end if `clamps`.
+ * A number in the metric's unit.
  *
  * @throws ValueOutOfDomain it is not a number of this kind.
  */
 export function plainNumber(kind: string, unit: string, value: unknown): number {
-  const number = typeof value === "bigint" ? Number(value) : value;
-  if (typeof number !== "number" || !Number.isFinite(number)) {
-    const remedy = unit ? ` of ${unit}; texts are refused` : "; the largest is 1.8e308";
-    throw new ValueOutOfDomain(`value is not a number${remedy}`);
-  }
-  if (kind === "count" && !Number.isInteger(number)) {
+  const number = kind === "size" && typeof value === "string" ? sizeIn(unit, value) : plain(value);
+  if (kind === "count" && typeof value !== "bigint" && !Number.isInteger(number)) {
     throw new ValueOutOfDomain("value is not a whole number");
   }
+  if (typeof number !== "number" || !Number.isFinite(number)) {
+    const also = kind === "size" ? ', nor a text such as "1.5 MiB"' : "";
+    throw new ValueOutOfDomain(`value is not a number${also}; the largest is 1.8e308`);
+  }
   return number;
+}
+
+/** A size such as "1.5 MiB" or "2G", in the unit; undefined for another text. */
+function sizeIn(unit: string, size: string): number | undefined {
+  const [, digits, prefix = "", suffix = ""] = SIZE.exec(size) ?? [];
+  const bytes = prefix || suffix ? BYTES.get(prefix.toLowerCase()) : undefined;
+  const unitBytes = BYTES.get(unit.toLowerCase().replace(/b$/, ""));
+  return bytes && unitBytes ? (Number(digits) * bytes) / unitBytes : undefined;
 }
 
 function rangePlace({ kind, edges, unit, clamps }: Ranges, value: unknown): number {

@@ -7,6 +7,7 @@ import { general } from "./number_text.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import { NUMERIC, type Metric } from "./metric.js";
 import { partedValue, partsOf } from "./parts.js";
+import { plain } from "./plain_value.js";
 import { rangedPlace, plainNumber, type Ranges } from "./ranges.js";
 import { setCode } from "./sets.js";
 
@@ -38,7 +39,7 @@ export function coderOf(entry: Table, ofParts: boolean, randomizer: Randomizer):
   const { low, high } = table(entry["parameters"]);
   const unit = text(entry["unit"] ?? "");
   return (value) => {
-    let plainValue = kind ? plainNumber(kind, unit, value) : value;
+    let plainValue = kind ? plainNumber(kind, unit, value) : plain(value);
     if (clamps(entry, kind) && typeof plainValue === "number" && Number.isFinite(plainValue)) {
       plainValue = Math.min(Math.max(plainValue, number(low)), number(high));
     }

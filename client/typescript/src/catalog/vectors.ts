@@ -4,6 +4,7 @@ import { length } from "../mechanisms/portable_floats.js";
 import { scaleOut } from "../mechanisms/vector_codes.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import type { Metric } from "./metric.js";
+import { plain } from "./plain_value.js";
 
 /** The encoding of a metric's vectors, of a bundle's entry; a model has none. */
 export function coderOfVectors(entry: Table): Metric["code"] {
@@ -35,7 +36,7 @@ function vectorCode(
       `the value is not an array of numbers; give ${dimensions} of them, in the order of the coordinates`,
     );
   }
-  const numbers = [...(vector as Iterable<unknown>)]; // and no element is missing
+  const numbers = [...(vector as Iterable<unknown>)].map(plain); // and no element is missing
   if (numbers.length !== dimensions) {
     throw new ValueOutOfDomain(
       `${numbers.length} numbers were passed, but the vector has ${dimensions}`,

@@ -1,6 +1,7 @@
 /** Features of a person as columns in [0, 1]. As client/hubbub/catalog/models/features.py. */
 import { ValueOutOfDomain } from "../../errors.js";
 import { listed, number, text } from "../json.js";
+import { plain } from "../plain_value.js";
 
 const MAX_SHOWN = 10;
 
@@ -62,7 +63,7 @@ function ofNumbers(name: string, ends: readonly number[]): Feature {
   return {
     ...{ name, columns },
     coded(value) {
-      const featureNumber = typeof value === "boolean" ? Number(value) : value;
+      const featureNumber = typeof value === "boolean" ? Number(value) : plain(value);
       if (typeof featureNumber !== "number" || !Number.isFinite(featureNumber)) {
         throw new ValueOutOfDomain(`feature "${name}": the value is not a finite number`);
       }

@@ -18,6 +18,7 @@ import type { Example, Model } from "../metric.js";
 import { readable } from "../values.js";
 import { refuseNoDay } from "../bundle_checks.js";
 import { featureOf, type Feature } from "./features.js";
+import { plain } from "../plain_value.js";
 import { labelOf } from "./labels.js";
 
 const MINUTE = "minute";
@@ -130,7 +131,7 @@ function modelFrom(name: string, entry: Table): Model {
     },
     example(person, label) {
       try {
-        return exampleOf(features, person, () => labelOf(labels, label));
+        return exampleOf(features, person, () => labelOf(labels, plain(label)));
       } catch (error) {
         throw new ValueOutOfDomain(`model "${name}": ${readable(error)}`);
       }
