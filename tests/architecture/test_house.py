@@ -62,7 +62,7 @@ OF_MECHANISMS = ("client/hubbub/mechanisms/", "aggregator/hubbub/analysis/famili
 BARE = ("aggregator/hubbub/authoring/", "aggregator/hubbub/privacy/verdict.py")
 
 
-def test_what_a_mechanism_is_is_asked_of_its_family_alone() -> None:
+def test_only_families_look_at_the_class_of_a_mechanism() -> None:
     """Which class, and on the aggregator's side and in commands which family."""
     assert _offenders(_asks_for_a_mechanism) == []
 
@@ -89,7 +89,7 @@ def _asks_for_a_mechanism(path: Path) -> Iterator[ast.AST]:
             yield node
 
 
-def test_what_a_metric_s_kind_of_value_is_is_asked_of_the_kind_alone() -> None:
+def test_only_kinds_look_at_the_kind_of_a_metric() -> None:
     """No branch on a metric's `kind`, nor on the `kind` of its table, outside the kinds' files."""
     assert _offenders(_asks_for_a_kind) == []
 
@@ -287,7 +287,7 @@ def test_many_fields_are_filled_by_name_and_no_call_unpacks_a_literal() -> None:
     assert _offenders(_unnamed_fields) == []
 
 
-def test_what_devices_load_is_made_with_shared_methods() -> None:
+def test_dataclasses_that_devices_load_share_their_methods() -> None:
     """`dataclass` compiles six functions for each class, at the start of every app."""
     assert _offenders(_own_methods) == []
 

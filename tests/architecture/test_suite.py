@@ -257,7 +257,7 @@ def test_generators_have_a_seed() -> None:
     assert _calls_in(lambda called, call: called.endswith("default_rng") and not call.args) == []
 
 
-def test_what_the_caller_has_set_is_forgotten() -> None:
+def test_a_run_removes_the_callers_environment_variables() -> None:
     environment = {"PATH": "/bin", "HOME": "~", "PYTHONDONTWRITEBYTECODE": "1"}
     caller = {
         **environment,

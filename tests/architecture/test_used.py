@@ -55,7 +55,7 @@ def test_the_product_uses_all_that_it_has() -> None:
     assert unused(SOURCES) - PUBLIC.keys() == set(), "what nothing needs goes"
 
 
-def test_what_nothing_uses_is_noticed(tmp_path: Path) -> None:
+def test_an_unused_function_is_noticed(tmp_path: Path) -> None:
     source_path = tmp_path / "new.py"
     source_path.write_text("def used() -> None: ...\n\n\ndef left() -> None:\n    used()\n")
     assert unused([source_path]) == {"left"}

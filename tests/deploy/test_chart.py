@@ -137,7 +137,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [NEEDED, EVERYTHING, BARE, *PARTIES.values(), ISSUER, RELAY],
     ids=["needed", "everything", "bare", *PARTIES, "issuer", "relay"],
 )
-def test_what_it_makes_is_what_kubernetes_takes(values: dict[str, Any], cache: Path) -> None:
+def test_kubernetes_accepts_the_documents_of_the_chart(values: dict[str, Any], cache: Path) -> None:
     documents = _documents(values, cache)
     for document in documents:
         if document["apiVersion"] == OPERATORS:
@@ -183,7 +183,7 @@ def test_the_services_take_the_arguments_that_they_are_given(
 
 
 @pytest.mark.parametrize("party", PARTIES)
-def test_one_of_two_parties_has_its_service_and_its_redis_alone(
+def test_each_of_two_parties_has_only_its_own_service_and_redis(
     party: str, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://redis.example.org/0")

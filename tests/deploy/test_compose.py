@@ -170,7 +170,7 @@ def machine(document: dict[str, Any], installed: Path, tmp_path: Path) -> Iterat
 
 
 @needs_node
-def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
+def test_the_compose_file_runs(machine: Machine, installed: Path) -> None:
     for name, inner in (("shuffler", 7070), ("aggregator", 7071)):
         until_probed(machine, name, inner)
     # Devices report, with the bundle that init made.

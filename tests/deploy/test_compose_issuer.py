@@ -125,7 +125,7 @@ def machines(
             child.stop()
 
 
-def test_what_it_says_runs_and_devices_report_by_its_tokens(
+def test_the_compose_file_runs_and_devices_report_with_tokens(
     machines: tuple[Machine, Machine], file: dict[str, Any], parties: dict[str, Path]
 ) -> None:
     issuer, both = machines

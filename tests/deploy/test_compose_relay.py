@@ -51,7 +51,9 @@ def test_the_file_is_a_compose_file_of_a_hardened_service(service: dict[str, Any
     assert set(service["files"]["configs"]) == {"relay-certificate"}
 
 
-def test_what_it_says_runs_and_passes_on(service: dict[str, Any], tmp_path: Path) -> None:
+def test_the_compose_file_runs_and_the_relay_forwards_reports(
+    service: dict[str, Any], tmp_path: Path
+) -> None:
     (tmp_path / "up").mkdir()
     with developing(tmp_path / "up", CATALOG) as up:
         ports = {7080: free_port(), 7081: free_port()}

@@ -49,7 +49,7 @@ def test_people_can_log_in_at_the_image_of_an_aggregator() -> None:
         assert re.search(rf"^{name}==", lock_text, re.MULTILINE), name
 
 
-def test_whatever_an_image_is_built_of_is_built_without_a_date() -> None:
+def test_image_builds_have_no_date() -> None:
     text = (DEPLOY / "Containerfile").read_text()
     of = {name: base for base, name in re.findall(r"^FROM (\S+) AS (\S+)$", text, re.MULTILINE)}
     builders = {name for name, base in of.items() if base == "building"}

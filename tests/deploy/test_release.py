@@ -148,7 +148,7 @@ def test_the_statement_has_the_digest_of_every_file_and_lock(release: dict[str, 
     assert {dependency["name"] for dependency in built[1:]} == locks.keys()
 
 
-def test_what_is_installed_is_what_was_released_until_a_byte_is_another(
+def test_one_changed_byte_of_an_installed_release_is_detected(
     release: dict[str, bytes], site: Path
 ) -> None:
     subject = json.loads(release["provenance.json"])["subject"]

@@ -91,7 +91,7 @@ def test_parts_add_up_to_the_whole_exactly(home: House) -> None:
         ("theme@os=linux/estimates", 404, "has no breakdown"),
     ],
 )
-def test_what_is_no_part_is_refused_with_what_there_is(
+def test_an_unknown_public_value_is_refused_with_the_existing_ones(
     home: House, path: str, status: int, message: str
 ) -> None:
     answer = web.get(f"{home.page}/v1/metrics/{path}")

@@ -239,7 +239,7 @@ def test_a_saved_list_is_asked_for_by_name_from_every_face(
     assert "none is saved; save one with" in command("candidates", "remove", "pages", code=2)
 
 
-def test_of_strings_that_nobody_has_nothing_stands_out(
+def test_strings_that_nobody_holds_are_not_detected(
     home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "strings.txt"

@@ -172,7 +172,7 @@ def test_kinds_are_written_as_the_check_takes_them(
         (f"other {DESCRIBED} --boolean --experiment m --arms a=1,a=2", "--arms names an arm twice"),
     ],
 )
-def test_what_would_not_pass_is_not_written(
+def test_catalog_new_writes_nothing_that_the_check_would_refuse(
     new: Callable[..., tuple[int, str]], tmp_path: Path, options: str, message: str
 ) -> None:
     assert new("theme", *DESCRIPTION_OPTIONS, "--values", "light,dark")[0] == 0

@@ -108,7 +108,7 @@ def test_a_narrow_terminal_shows_every_figure_whole(
         assert "…" not in wide
 
 
-def test_one_scale_for_all_that_a_trend_draws(
+def test_all_values_of_a_trend_are_drawn_on_one_scale(
     home: House, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
@@ -155,7 +155,7 @@ def test_a_pipe_hears_no_picture(home: House, capsys: Capture) -> None:
     assert "\x1b[2J" not in output
 
 
-def test_where_the_shuffler_tells_nothing_the_law_is_said_to_be_unknown(
+def test_status_calls_the_law_unknown_without_the_shufflers_terms(
     home: House, capsys: Capture
 ) -> None:
     where = ["--url", home.page]
@@ -241,7 +241,7 @@ def test_files_are_written_by_their_names(home: House, tmp_path: Path, capsys: C
         ),
     ],
 )
-def test_what_cannot_be_done_is_refused_before_the_work(
+def test_impossible_requests_are_refused_before_the_work(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: Capture,
@@ -298,7 +298,7 @@ def test_watching_shows_what_changed_until_ctrl_c(home: House) -> None:
     assert rest.count("22,000 reports") == 0, "nothing changed: nothing is said again"
 
 
-def test_what_watching_can_never_show_ends_it(home: House, capsys: Capture) -> None:
+def test_watch_refuses_metrics_that_it_can_never_show(home: House, capsys: Capture) -> None:
     for name, message in (
         ("nope", 'metric "nope" is not in the bundle'),
         ("homepage", "candidates"),

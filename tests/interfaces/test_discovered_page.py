@@ -63,7 +63,7 @@ def _json(address: str, path: str, **parameters: Any) -> Any:
     return web.get(f"{address}/v1/metrics/{path}", params=parameters).json()
 
 
-def test_what_was_found_is_drawn_beside_what_is_counted(watched: Watched, address: str) -> None:
+def test_the_page_draws_found_strings_beside_counted_ones(watched: Watched, address: str) -> None:
     document = _json(address, "plugin/estimates", tier="tree")
     assert {value["value"] for value in document["values"]} == set(DISCOVERED)
     assert _json(address, "plugin")["metric"]["discover"] == 0.5
@@ -124,7 +124,7 @@ def test_strings_that_nobody_named_are_those_that_were_found(
 
 
 @pytest.mark.thorough
-def test_what_is_likely_too_is_named_when_a_reader_asks(watched: Watched, address: str) -> None:
+def test_the_page_names_likely_strings_on_request(watched: Watched, address: str) -> None:
     document = _json(address, "words/estimates", likely=0.5)
     likely, values = document["likely"], {value["value"] for value in document["values"]}
     truth = TRUE_COUNTS["words"]
@@ -149,7 +149,7 @@ def test_what_is_likely_too_is_named_when_a_reader_asks(watched: Watched, addres
 
 
 @pytest.mark.thorough
-def test_who_asks_for_likely_strings_elsewhere_is_told_the_same(
+def test_likely_strings_are_the_same_on_every_interface(
     address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     likely = _json(address, "words/estimates", likely=0.5, order="rank")

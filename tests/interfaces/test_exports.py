@@ -105,7 +105,7 @@ async def test_every_closed_epoch_is_dropped_once_and_whole(home: House, tmp_pat
     assert [float(row["low"]) for row in rows] == [value["low"] for value in response["values"]]
 
 
-async def test_what_a_tree_discovers_is_exported(tmp_path: Path) -> None:
+async def test_strings_that_a_tree_finds_are_exported(tmp_path: Path) -> None:
     tree = 'mechanism = "tree"\ndomain = "string"\nbits = 34'
     catalog = catalog_toml(metric_toml("words", tree, epsilon=4.0, min_batch=1000))
     signed = make_signed(tmp_path, catalog, start=EPOCH * DAY)
@@ -275,7 +275,7 @@ def asked_by(dashboard: dict[str, Any]) -> set[str]:
     }
 
 
-def test_what_is_told_of_estimates_is_what_is_declared(home: House) -> None:
+def test_prometheus_shows_exactly_the_declared_metrics_of_estimates(home: House) -> None:
     response = web.get(f"{home.page}/metrics").text
     types = {tuple(line.split()[2:]) for line in response.splitlines() if line.startswith("# TYPE")}
     every = [*declared(gauges), *gauges.estimate_columns().values()]

@@ -223,7 +223,7 @@ def test_a_week_that_accepts_reports_is_left_out_or_has_a_note(address: str) -> 
         (["comeback", "--epochs", str(WEEK - 3)], "100 reports each, and there is 20"),
     ],
 )
-def test_what_has_no_figures_is_refused_with_the_right_question(
+def test_figures_of_other_metrics_are_refused_with_the_right_command(
     address: str, capsys: Capture, words: list[str], message: str
 ) -> None:
     error = refusal_of(capsys, "figures", *words, "--url", address)

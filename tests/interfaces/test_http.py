@@ -135,7 +135,7 @@ def test_confidence_moves_intervals_and_nothing_else(home: House) -> None:
         ("/v1/nothing", {}, 404, "NotServed", "this path does not exist; /openapi.json lists all"),
     ],
 )
-def test_what_cannot_be_answered_is_a_problem_with_a_remedy(
+def test_an_unanswerable_request_returns_a_problem_with_a_remedy(
     home: House, path: str, parameters: dict[str, str], *, status: int, title: str, message: str
 ) -> None:
     response = _get(home, path, **parameters)
@@ -186,7 +186,7 @@ def test_a_method_that_a_path_does_not_take_is_a_problem_with_those_that_it_take
     assert "does not support this method; /openapi.json lists all" in answer.json()["detail"]
 
 
-def test_what_is_known_already_is_not_sent_again(home: House) -> None:
+def test_an_unchanged_answer_is_not_sent_again(home: House) -> None:
     first = _get(home, "/v1/metrics/theme/estimates")
     tag = first.headers["etag"]
     for tags in (tag, f'"other", W/{tag}', "*"):
@@ -306,7 +306,7 @@ def test_tokens_open_what_their_role_may(guarded: tuple[House, Path], capsys: Ca
     assert "publisher" in output_of(capsys, "keys", "token", str(path))
 
 
-def test_who_asks_too_often_is_told_to_wait(tmp_path: Path) -> None:
+def test_a_caller_above_the_rate_is_asked_to_wait(tmp_path: Path) -> None:
     """One in ten seconds and two at once, by address for who has no token."""
     with house(tmp_path / "house", "--http-rate", "0.1", catalog=SMALL) as home:
 

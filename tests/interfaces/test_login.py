@@ -147,7 +147,9 @@ def test_people_log_in_see_what_their_groups_may_and_log_out(
 
 
 @pytest.mark.thorough
-def test_who_is_in_no_group_is_told_so_and_sees_nothing(unchecked: Watched, home: House) -> None:
+def test_a_person_without_a_group_is_informed_and_sees_nothing(
+    unchecked: Watched, home: House
+) -> None:
     page = unchecked.page
     page.goto(f"{home.address}/")
     _log_in(page, "eve")
@@ -200,7 +202,7 @@ def test_a_token_that_is_over_says_since_when(home: House, moved: Callable[[floa
 
 
 @pytest.mark.parametrize("broken", ["cut", "another's", "none", "altered"])
-def test_what_the_provider_did_not_sign_lets_nobody_in(home: House, broken: str) -> None:
+def test_a_token_with_a_wrong_signature_lets_nobody_in(home: House, broken: str) -> None:
     token = home.provider.script_token(AUDIENCE)
     head, body, signature = token.split(".")
     swapped = signature[:20] + ("A" if signature[20] != "A" else "B") + signature[21:]
@@ -372,7 +374,7 @@ def test_the_audit_says_who_asked_what_and_no_string(home: House) -> None:
     assert (home.audit.stat().st_mode & 0o777) == 0o600
 
 
-def test_other_rights_hold_from_the_next_question_on(home: House) -> None:
+def test_changed_rights_apply_from_the_next_request(home: House) -> None:
     token = home.provider.script_token(AUDIENCE)
     before = read_access(home.folder / "access.toml")
     try:

@@ -81,7 +81,7 @@ async def test_marks_end_somewhere() -> None:
         await marks.save(Mark("more", "2026-01-01"))
 
 
-def test_what_is_no_mark_is_refused(home: House) -> None:
+def test_an_invalid_mark_is_refused(home: House) -> None:
     bundle = home.signed.bundle
     check_mark(Mark("release_2", "2026-11-22", "said", "theme"), bundle)
     for wrong, message in (

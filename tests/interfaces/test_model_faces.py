@@ -132,7 +132,9 @@ def test_a_model_written_as_json_scores_as_that_of_scikit_learn_does(
         assert connection.decision_function(people)[0] == pytest.approx(score)
 
 
-def test_what_is_no_model_is_told_so(home: House, capsys: Capture) -> None:
+def test_a_metric_that_is_no_model_and_a_model_that_is_no_metric_are_refused(
+    home: House, capsys: Capture
+) -> None:
     refused = web.get(f"{home.page}/v1/models/theme")
     assert refused.status_code == 404
     assert refused.json()["detail"] == (

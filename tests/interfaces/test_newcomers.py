@@ -171,7 +171,7 @@ def test_the_page_offers_parquet_only_where_the_service_can_write_it(
         ),
     ],
 )
-def test_what_does_not_exist_is_quoted(
+def test_a_name_that_does_not_exist_is_quoted(
     mixed: str, capsys: pytest.CaptureFixture[str], typed: str, message: str
 ) -> None:
     assert message in refusal_of(capsys, *typed.split(), "--url", mixed)

@@ -107,7 +107,7 @@ def test_pictures_have_every_interval(connection: hubbub.notebook.Connection) ->
         connection.metrics().plot()
 
 
-def test_what_is_missing_or_wrong_is_said(
+def test_missing_libraries_and_wrong_arguments_are_named(
     connection: hubbub.notebook.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UnknownMetric, match='metric "colour" is not in the bundle'):

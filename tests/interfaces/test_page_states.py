@@ -67,7 +67,7 @@ def test_a_link_shows_the_same_to_a_colleague(browser: Browser, home: House) -> 
 
 
 @pytest.mark.thorough
-def test_what_stands_before_an_answer_is_said_once(watched: Watched, home: House) -> None:
+def test_the_text_before_an_answer_is_announced_once(watched: Watched, home: House) -> None:
     notice = "theme: the number of reports is an estimate, 100 ± 3.0"
 
     def say(route: Route) -> None:
@@ -167,7 +167,7 @@ def test_saved_lists_are_chosen_by_name(browser: Browser, home: House) -> None:
 
 
 @pytest.mark.thorough
-def test_what_has_no_answer_says_what_to_do_next(browser: Browser, home: House) -> None:
+def test_a_page_without_an_answer_shows_the_next_step(browser: Browser, home: House) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=unheard")
         assert "No answer yet" in page.inner_text("#flags")
@@ -212,7 +212,7 @@ def test_too_few_reports_say_where_the_rest_is(watched: Watched, home: House) ->
 
 
 @pytest.mark.parametrize("waiting", [0, pytest.param(None, marks=pytest.mark.thorough)])
-def test_that_nothing_was_reported_is_said_where_it_is_known(
+def test_a_page_shows_that_nothing_was_reported_if_this_is_known(
     watched: Watched, home: House, waiting: int | None
 ) -> None:
     none = _without_reports(waiting=waiting, withheld=waiting)

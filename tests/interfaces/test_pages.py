@@ -175,7 +175,7 @@ def test_strings_are_looked_for_among_candidates(watched: Watched, demo: str) ->
 
 
 @pytest.mark.thorough
-def test_one_question_asked_in_two_ways_is_drawn_beside_itself(watched: Watched, demo: str) -> None:
+def test_one_question_asked_in_two_ways_is_drawn_side_by_side(watched: Watched, demo: str) -> None:
     page = watched.open(f"{demo}/metric?name=education_crowd&beside=education")
     values = page.locator("#table tbody tr").count()
     below = page.locator("#bars .beside")
@@ -229,7 +229,9 @@ def test_dummies_come_with_what_was_acknowledged(watched: Watched, demo: str) ->
     assert "dummies" not in page.locator("#flow").inner_text()
 
 
-def test_what_the_shuffler_did_not_tell_is_not_made_up(watched: Watched, home: House) -> None:
+def test_the_page_shows_a_question_mark_for_unknown_terms_of_the_shuffler(
+    watched: Watched, home: House
+) -> None:
     page = watched.open(f"{home.page}/pipeline")
     assert "not available here" in page.inner_text("#law")
     counted = f"{_json(home.page, '/v1/status')['total']['counted']:,}"

@@ -174,7 +174,7 @@ def test_a_trend_follows_percentiles(home: House, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("percentile", ["0", "100", "101", "nan", "-1", "inf"])
-def test_what_is_no_percentile_is_refused_in_words(home: House, percentile: str) -> None:
+def test_an_invalid_percentile_is_refused_with_a_sentence(home: House, percentile: str) -> None:
     answer = _estimates(home, "launches", percentile=percentile)
     assert answer.status_code in {400, 422}
     assert f"percentile {float(percentile):g} is outside (0, 100)" in answer.text

@@ -23,7 +23,7 @@ from tests.support.pasted_code import in_notebook, in_shell
         ("homepage", {"epochs": "yesterday"}, [*STRINGS, 'it\'s "$HOME" & `more`']),
     ],
 )
-def test_without_tokens_it_runs_as_printed(
+def test_printed_commands_run_without_tokens(
     home: House, tmp_path: Path, metric: str, parameters: dict[str, str], strings: list[str]
 ) -> None:
     def answer_over_http(question: str) -> Any:

@@ -114,7 +114,7 @@ def test_a_hidden_metric_is_answered_as_one_that_does_not_exist(home: House, que
         assert home.ask("all", f"/v1/metrics/hidden{question}").status_code != 404
 
 
-def test_nothing_that_is_listed_names_a_hidden_metric(home: House) -> None:
+def test_no_list_names_a_hidden_metric(home: House) -> None:
     for path in (
         "/v1/metrics",
         "/v1/status",
@@ -146,7 +146,7 @@ def test_the_law_is_added_up_over_what_is_seen(home: House) -> None:
 
 
 @pytest.mark.parametrize("off", [True, False])
-def test_whether_hidden_windows_balance_is_not_told(off: bool) -> None:
+def test_the_balance_of_hidden_windows_is_not_shown(off: bool) -> None:
     terms: dict[str, Any] = dict.fromkeys((field.name for field in fields(ReportCounts)), 0)
     visible, hidden = (
         ReportCounts(**terms | {"stream": name, "date": None, "balanced": balanced})
@@ -223,7 +223,7 @@ def test_marks_of_a_hidden_metric_are_neither_seen_nor_written_over(home: House)
         home.ask("all", "/v1/marks/launch", "delete")
 
 
-def test_who_is_in_no_group_there_is_may_ask_for_nothing(home: House) -> None:
+def test_a_caller_of_an_unknown_group_may_request_nothing(home: House) -> None:
     for path in ("/v1/metrics", "/v1/metrics/theme", "/metrics", "/v1/tokens", "/v1/me"):
         assert home.ask("none", path).status_code == 403, path
 
@@ -238,7 +238,9 @@ def test_a_token_has_no_higher_role_than_its_own_or_its_groups(home: House) -> N
     assert (listed["some"], listed["old"]) == (["some"], [])
 
 
-def test_what_a_purpose_has_left_is_shown_to_callers_who_see_all_metrics(home: House) -> None:
+def test_only_callers_who_see_all_metrics_see_the_remaining_budget_of_a_purpose(
+    home: House,
+) -> None:
     remaining = {}
     for token_name in ("all", "part"):
         [purpose] = home.ask(token_name, "/v1/releases").json()["purposes"]
@@ -276,7 +278,7 @@ def test_the_audit_has_every_question_and_nothing_that_was_typed(home: House) ->
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["folder", "unread pipe"])
-def test_nothing_is_answered_whose_line_cannot_be_written(
+def test_a_request_that_the_audit_cannot_record_is_not_answered(
     home: House, make: Callable[[Path], None]
 ) -> None:
     moved = home.audit.with_suffix(".kept")

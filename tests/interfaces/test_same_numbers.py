@@ -244,7 +244,7 @@ def test_a_cross_table_is_the_same_from_every_face_and_finds_what_goes_together(
         (("profile", "theme", "theme"), "both parts are theme"),
     ],
 )
-def test_what_cannot_be_crossed_is_refused_with_what_to_write(
+def test_an_impossible_cross_table_is_refused_with_a_possible_one(
     home: House, capsys: Capture, crossing: tuple[str, str, str], message: str
 ) -> None:
     metric, rows, columns = crossing

@@ -65,7 +65,7 @@ def test_every_value_names_every_cell_as_often_as_a_lie_of_grr(mechanism: AnyMec
 
 
 @pytest.mark.parametrize("mechanism", GEOMETRIES, ids=repr)
-def test_what_noise_hits_of_a_geometry_is_no_less_than_its_account_says(
+def test_noise_of_a_geometry_hits_at_least_as_often_as_the_account_assumes(
     mechanism: PrefixTree | PairedParts,
 ) -> None:
     """In each group, of every two places that it tells apart: noise in all, and on one alone."""

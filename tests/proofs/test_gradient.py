@@ -109,7 +109,7 @@ def test_rounds_settle_where_people_are_of_classes_with_these_chances() -> None:
         assert mean == pytest.approx(0.0, abs=1e-12)
 
 
-def test_who_judges_tells_a_score_and_the_label_or_the_likeliest_class_and_if_it_is_right() -> None:
+def test_a_held_out_device_reports_score_and_label_or_class_and_correctness() -> None:
     person, centre = [0.2, 1.0], [0.5, 0.25]
     assert to_judge("logistic", person, 1.0, centre, [1.0, 2.0, 0.5]) == pytest.approx((1.7, 1.0))
     class_chances = chances(_softmax([-0.3, 0.75, 1.0], WEIGHTS))
@@ -119,7 +119,7 @@ def test_who_judges_tells_a_score_and_the_label_or_the_likeliest_class_and_if_it
         assert judgment == pytest.approx((max(class_chances), right))
 
 
-def test_where_columns_lie_is_told_over_its_clip() -> None:
+def test_the_round_of_columns_scales_places_by_its_clip() -> None:
     assert longest(4) == 2.0
     assert longest(1000) == 2.7
     assert place([1.0, 0.0, 0.5, 1.0]) == [0.5, 0.0, 0.25, 0.5, 0.0]

@@ -59,7 +59,7 @@ def _payloads(metric: Any, score: float, label: float) -> Iterator[tuple[bytes, 
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
-def test_what_judges_send_is_within_epsilon_whoever_they_are(epsilon: float) -> None:
+def test_reports_of_held_out_devices_are_within_epsilon(epsilon: float) -> None:
     layout = OneHot(1 << 20)
     model = SimpleNamespace(held_out=0.1)
     metric = SimpleNamespace(

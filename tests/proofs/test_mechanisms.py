@@ -119,7 +119,7 @@ def test_totals_of_another_shape_are_refused(mechanism: AnyMechanism) -> None:
 
 
 @every_small_mechanism
-def test_of_no_reports_nothing_varies(mechanism: AnyMechanism) -> None:
+def test_the_variance_of_no_reports_is_zero(mechanism: AnyMechanism) -> None:
     assert mechanism.variance(0.0, 0) == 0.0
 
 

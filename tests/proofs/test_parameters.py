@@ -47,7 +47,7 @@ def test_hcms_needs_a_power_of_two() -> None:
 
 
 @pytest.mark.parametrize("name", ["long.grr", "long.unary"])
-def test_one_report_says_less_than_all(name: str) -> None:
+def test_the_epsilon_of_one_report_must_be_below_the_permanent_one(name: str) -> None:
     for permanent in (1.0, 0.5):
         with pytest.raises(BadParameter, match=r"epsilon 1\.0 is not below permanent_epsilon"):
             build(name, epsilon=1.0, permanent_epsilon=permanent, categories=5)
@@ -165,7 +165,7 @@ def test_beginnings_leave_the_first_level_some_bits() -> None:
         PrefixTree(epsilon=1.0, bits=8, cells=8, beginnings=("a", "b", "c", "d"))
 
 
-def test_of_large_tables_each_value_is_probed_though_not_each_cell() -> None:
+def test_probes_of_large_tables_cover_each_value_but_not_each_cell() -> None:
     mechanism = PairedParts(epsilon=1.0, sizes=(60, 40, 7))
     assert len(mechanism.probes()) == 60
     probe_places = [mechanism.places_of(probe) for probe in mechanism.probes()]

@@ -31,7 +31,9 @@ def test_larger_sets_are_told_in_part_and_as_privately() -> None:
 
 
 @pytest.mark.parametrize(("categories", "most"), [(8, 2), (20, 3)])
-def test_of_many_values_what_is_probed_meets_and_misses(categories: int, most: int) -> None:
+def test_probes_of_many_values_include_a_supported_and_an_unsupported_one(
+    categories: int, most: int
+) -> None:
     """One payload, one of the probes that meets it, one that misses it: as far as is claimed."""
     mechanism = PrivSet(1.0, categories, most)
     probes = mechanism.probes()

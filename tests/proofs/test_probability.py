@@ -22,7 +22,7 @@ def test_at_most_and_at_least_enclose(probability: Fraction) -> None:
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.5, float("nan"), float("inf"), "0.5", None])
-def test_what_is_no_probability_is_refused(wrong: object) -> None:
+def test_a_number_outside_0_and_1_is_no_probability(wrong: object) -> None:
     for rounding in (Probability.at_most, Probability.at_least):
         with pytest.raises(BadParameter, match=r"outside \[0, 1\]"):
             rounding(wrong)  # type: ignore[arg-type]

@@ -104,7 +104,7 @@ def test_bits_that_end_a_string_are_those_of_no_other(bits: int) -> None:
         assert spell(reading.text, 48) == bits
 
 
-def test_of_all_bits_of_a_size_each_is_a_string_of_its_own_or_none() -> None:
+def test_every_bit_sequence_spells_one_string_or_none() -> None:
     """Every alphabet has codes that no letter has; what is read of the others is spelled so."""
     size = 15
     readings = {bits: read(bits, size) for bits in range(1 << size)}

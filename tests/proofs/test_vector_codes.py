@@ -158,7 +158,7 @@ def test_floats_of_our_own_are_those_of_the_library_but_for_the_last_digits() ->
     assert binomial(3, 1e-300, 1.0)[0] == binomial(3, 1.0, 1e-300)[3] == 1.0
 
 
-def test_what_is_no_such_vector_is_refused_and_never_shown() -> None:
+def test_an_invalid_vector_is_refused_and_never_shown() -> None:
     codes: Any = VectorCodes(epsilon=1.0, dimensions=3, words=5, books=3)
     for value in (
         [1.0, 0.0],

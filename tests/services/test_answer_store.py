@@ -169,7 +169,7 @@ async def test_no_answer_from_deleted_totals_stays_whenever_they_are_deleted(
     assert await stored() == before - {date}
 
 
-async def test_other_programs_read_them_and_nothing_else(
+async def test_the_viewer_user_reads_finished_answers_and_nothing_else(
     catalog_files: CatalogFiles, tmp_path: Path
 ) -> None:
     """As the user that ships for it."""
@@ -208,7 +208,7 @@ async def test_other_programs_read_them_and_nothing_else(
 
 
 @pytest.mark.parametrize("garbage", [b"{", b"null", b"[1]", b'{"a": 1}', b"\xff", b"[" * 100_000])
-async def test_what_nobody_can_read_is_worked_out(
+async def test_an_unreadable_stored_answer_is_computed_again(
     catalog_files: CatalogFiles, server: RedisServer, garbage: bytes
 ) -> None:
     setup = _store_view(catalog_files, server)

@@ -119,7 +119,7 @@ def test_the_server_that_a_folder_needs_is_named_where_it_is_not_here(
         pass
 
 
-def test_who_reads_what_is_as_the_two_formats_parted(tmp_path: Path) -> None:
+def test_redis_and_valkey_read_exactly_the_formats_they_support(tmp_path: Path) -> None:
     writers = {}
     for name, head in HEAD.items():
         (tmp_path / "dump.rdb").write_bytes(head)
@@ -182,7 +182,7 @@ def test_a_backup_of_the_wheels_server_is_restored_into_an_older_redis(tmp_path:
             assert client.pttl("pool:few") == -1
 
 
-def test_what_the_server_of_version_0_1_kept_is_read(folder: Path) -> None:
+def test_data_of_the_redis_server_of_version_0_1_is_read(folder: Path) -> None:
     """Written by Redis 6.2.14: a set, what a script wrote as one, a hash."""
     folder.mkdir()
     shutil.copy(OLD_FILE, folder / "appendonly.aof")

@@ -92,7 +92,7 @@ def _report(bundle: Bundle) -> SealedReport:
     return SealedReport(stream="theme", epoch=epoch, key_id=key.id, sealed=sealed)
 
 
-def test_who_waits_for_a_shuffler_whose_intake_fails_is_told_at_once_to_come_again(
+def test_devices_of_a_shuffler_whose_intake_fails_are_asked_at_once_to_retry(
     catalog_files: CatalogFiles, tmp_path: Path
 ) -> None:
     with Faulty(

@@ -205,7 +205,7 @@ async def _hint(call: Awaitable[object]) -> float:
     ],
     ids=["none", "unknown fields", "unknown fields of reports", "many reports", "too many"],
 )
-async def test_what_is_refused_once_it_was_read_costs_its_sender(
+async def test_a_refused_message_counts_against_the_limit_of_its_sender(
     serving: Serving, message: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A million fields took a second to look at, and their sender might send as many again."""
@@ -334,7 +334,7 @@ async def test_the_sdk_waits_as_it_is_told_and_then_delivers(
         assert front.admission.refusals["peer_limit"] > 0
 
 
-async def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
+async def test_every_method_refuses_invalid_and_too_large_messages(
     serving: Serving, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

@@ -129,7 +129,7 @@ async def test_the_minimum_is_of_reports_and_dummies_and_never_of_fewer_reports_
         assert (window in await _status_terms(pool, table)) is leaves
 
 
-async def test_what_comes_too_late_is_withheld_and_changes_nothing_that_is_told(
+async def test_late_reports_are_withheld_and_change_no_shown_number(
     table: StreamTable, redis_url: str
 ) -> None:
     """Enough for a crowd of their own, which would have no number drawn to hide it."""
@@ -147,7 +147,7 @@ async def test_what_comes_too_late_is_withheld_and_changes_nothing_that_is_told(
         assert terms["acknowledged"] == sent, "a stream that left the table is hidden on"
 
 
-async def test_of_an_epoch_that_was_withheld_nothing_that_comes_later_leaves(
+async def test_late_reports_of_a_withheld_epoch_never_leave(
     table: StreamTable, redis_url: str
 ) -> None:
     """Its dummies were withheld with it: what left now would be counted to the report."""
@@ -254,7 +254,7 @@ async def _attack(table: StreamTable, redis_url: str, noise: CountNoise | None) 
     return [(counts[w] > others) == bool(extra) for w, extra in zip(windows, truth, strict=True)]
 
 
-def test_who_knows_all_others_is_at_chance_whether_one_more_person_reported(
+def test_an_attacker_who_knows_all_others_guesses_at_chance_whether_one_person_reported(
     table: StreamTable, redis_url: str
 ) -> None:
     right = asyncio.run(_attack(table, redis_url, FAINT))
@@ -302,7 +302,7 @@ NAMES = ("theme", "crash", "launch", "diet", "health", "faith")
 
 
 @pytest.mark.thorough
-def test_who_sees_every_count_and_when_devices_connect_is_at_chance_which_metric_each_reported(
+def test_an_attacker_with_all_counts_and_connection_times_guesses_the_metric_at_chance(
     table: StreamTable, redis_url: str
 ) -> None:
     """An attacker's notebook: 600 devices, six metrics, a look after every report.
@@ -339,7 +339,7 @@ def test_who_sees_every_count_and_when_devices_connect_is_at_chance_which_metric
     assert asyncio.run(right(development=True)) == 600, "where counts are live it finds everybody"
 
 
-def test_what_has_left_is_shown_by_batches_and_balances(table: StreamTable) -> None:
+def test_status_shows_reports_that_left_by_batches_and_balances(table: StreamTable) -> None:
     gone, new = Window("plain", 3), Window("plain", 4)
     zero = {"dummies": 0, "in_flight": 0, "withheld": 0}
     terms = {
@@ -352,7 +352,7 @@ def test_what_has_left_is_shown_by_batches_and_balances(table: StreamTable) -> N
     )
 
 
-def test_of_a_crowd_that_leaves_in_parts_no_term_is_below_zero(table: StreamTable) -> None:
+def test_no_term_of_a_crowd_that_leaves_in_parts_is_negative(table: StreamTable) -> None:
     """The mean of all dummies may be more than what left so far, dummies and reports."""
     window = Window("theme", 3)
     noise = CountNoise(3 << 31, 20)

@@ -220,7 +220,7 @@ async def test_no_visit_of_a_device_can_be_linked_to_another_by_what_tls_leaves_
         await leaves_no_ticket(door, door.port)
 
 
-async def test_what_can_never_be_taken_is_marked_and_nothing_else_is(door: Door) -> None:
+async def test_only_requests_that_can_never_be_accepted_are_marked_so(door: Door) -> None:
     request_bytes = door.front.request(1).SerializeToString()
     many = SubmitRequest(reports=[*door.front.request(1).reports] * 1001)
     for never in (b"\xff", request_bytes + b"\x9a\x06\x02id", many.SerializeToString()):
@@ -240,7 +240,7 @@ async def test_what_can_never_be_taken_is_marked_and_nothing_else_is(door: Door)
     assert door.front.admission.counts["taken"] == 0
 
 
-async def test_who_has_to_wait_hears_when_as_over_grpc(opening: Opening) -> None:
+async def test_a_refused_http_caller_gets_the_retry_time_as_over_grpc(opening: Opening) -> None:
     async with opening(limiter=Limiter(1, 1)) as door:
         admission, request = door.front.admission, door.front.request(40)
         admission.notice = b"signed\n"
@@ -331,7 +331,7 @@ GET = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n"
         pytest.param(b"1\r\ny\r\n" * 50_000, id="chunks of a byte without an end"),
     ],
 )
-async def test_nothing_but_a_body_may_follow_a_head(door: Door, rest: bytes) -> None:
+async def test_a_request_with_a_trailer_is_refused(door: Door, rest: bytes) -> None:
     """A trailer would join the headers, and name the caller, before the application reads them."""
     message = door.front.request(1).SerializeToString()
     chunk = b"%x\r\n%s\r\n" % (len(message), message)
@@ -380,7 +380,7 @@ async def test_a_kept_connection_that_sends_empty_lines_is_ended(opening: Openin
         writer.transport.abort()
 
 
-async def test_past_the_memory_for_bodies_the_largest_gives_way_and_honest_ones_are_served(
+async def test_above_the_body_memory_limit_the_largest_body_is_dropped(
     opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.http.connections._MAX_BODIES_BYTES", 1 << 20)
@@ -398,7 +398,7 @@ async def test_past_the_memory_for_bodies_the_largest_gives_way_and_honest_ones_
         await eventually_async(lambda: not door.lines._received)
 
 
-async def test_past_the_memory_for_unread_answers_the_largest_gives_way_and_honest_ones_are_served(
+async def test_above_the_unread_memory_limit_the_largest_connection_is_dropped(
     opening: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An empty submission gets the state of models, which TLS alone would take whole."""
@@ -429,7 +429,7 @@ async def test_past_the_memory_for_unread_answers_the_largest_gives_way_and_hone
         await eventually_async(lambda: not door.lines._unread)
 
 
-async def test_what_does_not_arrive_in_time_is_ended(opening: Opening) -> None:
+async def test_a_request_that_arrives_too_slowly_is_ended(opening: Opening) -> None:
     """A head that never ends, a body that drips, a connection that says nothing."""
     async with opening(times=TimeLimits(request=0.2)) as door:
         drip = [_head(1000), b"x", b"x"]
@@ -481,7 +481,7 @@ async def test_connections_without_a_handshake_count_and_give_way_and_honest_one
     assert "127.0.0.1" not in caplog.text
 
 
-async def test_who_says_nothing_before_the_handshake_is_ended(
+async def test_a_connection_without_a_handshake_is_ended(
     opening: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.http.server._SILENT_SECONDS", 0.2)

@@ -59,7 +59,7 @@ async def test_ten_thousand_silent_connections_keep_no_report_out(
         await eventually_async(lambda: front.server.connections() < 200)
 
 
-async def test_who_does_not_acknowledge_settings_is_sent_away(serving: Serving) -> None:
+async def test_a_connection_that_does_not_acknowledge_settings_is_ended(serving: Serving) -> None:
     """Until then gRPC takes heads of 16 MiB, though its settings say 16 KiB."""
     async with serving(connections=40) as front:
         host, _, port = front.address.partition(":")
@@ -70,7 +70,7 @@ async def test_who_does_not_acknowledge_settings_is_sent_away(serving: Serving) 
 
 
 @pytest.mark.parametrize("kind", ["silent", "idle"])
-async def test_past_their_limit_they_keep_others_out_for_seconds_and_are_ended(
+async def test_idle_connections_above_the_limit_block_others_for_seconds_only(
     serving: Serving, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Which devices answer by coming again, as on any server that is away."""

@@ -72,7 +72,7 @@ def _issuer_reply(house: IssuerHouse, token: str) -> tuple[int, str]:
 
 
 @needs_node
-def test_whom_a_token_of_the_provider_is_about_is_an_account(
+def test_the_subject_of_a_provider_token_is_an_account(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, logins: Provider
 ) -> None:
     """One for each person, however often they log in; and keys are accounts as before."""

@@ -34,7 +34,7 @@ async def _redis(url: str, body: Callable[[EndedSessions, RedisServer], Awaitabl
 
 
 @pytest.mark.parametrize("backend", ["memory", "redis"])
-def test_what_is_ended_stays_so_until_it_would_be_over(redis_url: str, backend: str) -> None:
+def test_an_ended_session_stays_ended_until_it_would_expire(redis_url: str, backend: str) -> None:
     async def body(ended: EndedSessions, server: RedisServer | None = None) -> None:
         until = int(time.time()) + 100
         assert not await ended.has(f"{backend} mine")
@@ -107,7 +107,7 @@ async def test_a_logout_at_one_aggregator_ends_every_copy_at_all(
         await server.close()
 
 
-def test_where_nobody_can_say_nobody_is_let_in(tmp_path: Path) -> None:
+def test_nobody_is_let_in_while_ended_sessions_cannot_be_read(tmp_path: Path) -> None:
     class Away(EndedSessions):
         async def has(self, session: str) -> bool:
             del session

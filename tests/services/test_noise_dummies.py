@@ -82,7 +82,7 @@ def _named(catalog_files: CatalogFiles, window: Window, sealed: Iterable[bytes])
 
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize("noise", [None, NOISE])
-async def test_of_every_value_as_many_dummies_leave_as_were_drawn_and_what_is_told_is_their_mean(
+async def test_the_drawn_dummies_of_each_value_leave_and_only_their_mean_is_shown(
     table: StreamTable,
     catalog_files: CatalogFiles,
     redis_url: str,
@@ -232,7 +232,7 @@ async def test_killed_at_any_command_a_crowd_leaves_once_with_the_numbers_drawn_
 
 @pytest.mark.parametrize("noise", [None, NOISE])
 @pytest.mark.parametrize("reports", [300, CROWD - 1])
-async def test_once_a_crowd_left_or_was_withheld_redis_and_log_have_no_number_that_was_drawn(
+async def test_after_a_crowd_left_or_was_withheld_redis_and_log_have_no_drawn_number(
     table: StreamTable,
     redis_url: str,
     caplog: pytest.LogCaptureFixture,

@@ -167,7 +167,7 @@ def test_chosen_instruments_are_reported_and_no_others() -> None:
     provider.shutdown()
 
 
-def test_what_a_strict_client_refuses_costs_no_other_instrument_and_no_log_has_its_value(
+def test_a_refused_instrument_affects_no_other_and_no_log_has_its_value(
     signed: Signed, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = memory_client(signed.bundle)

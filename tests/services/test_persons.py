@@ -298,7 +298,7 @@ def test_names_are_kept_as_keyed_hashes_alone(client_of: ClientOf, tmp_path: Pat
         Persons(store, b"short")
 
 
-def test_what_a_device_computes_from_its_past_works_for_persons(
+def test_metrics_computed_from_the_past_work_for_persons(
     client_of: ClientOf, tmp_path: Path
 ) -> None:
     shuffler, clock = FakeShuffler(), FakeClock(START + 60)
@@ -336,7 +336,7 @@ def test_the_first_event_of_a_person_is_stored(tmp_path: Path) -> None:
     assert [(report.stream, report.epoch) for report in shuffler.reports()] == [("days", 20_000)]
 
 
-def test_who_is_killed_before_the_report_waits_has_charged_and_says_nothing(
+def test_a_process_killed_before_storing_a_report_has_charged_the_budget(
     client_of: ClientOf, tmp_path: Path
 ) -> None:
     store = sqlite_store(tmp_path)
@@ -421,7 +421,7 @@ def test_estimates_of_two_thousand_visitors_hold_whichever_of_four_workers_they_
     assert size / VISITORS < 300
 
 
-def test_what_is_no_store_or_no_persons_is_refused_at_once(signed: Signed) -> None:
+def test_an_invalid_store_or_persons_argument_is_refused_at_once(signed: Signed) -> None:
     with pytest.raises(BadParameter, match="no read and replace; give SQLStore"):
         Persons(cast("Any", object()), bytes(32))
     with pytest.raises(BadParameter, match="connect is not a function"):

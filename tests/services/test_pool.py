@@ -96,7 +96,7 @@ async def test_a_batch_is_sent_by_one_process_until_that_dies(
     assert await _terms(pool, window) == (30, 0, 0, 0)
 
 
-async def test_what_may_have_happened_may_be_asked_again(
+async def test_a_script_whose_answer_was_lost_may_run_again(
     server: RedisServer, window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A script that Redis ran, and whose answer was lost, is run once more."""
@@ -172,7 +172,7 @@ async def test_a_window_laid_aside_while_a_report_arrives_is_listed_again(
     assert await pool.windows() == [window]
 
 
-async def test_what_is_held_and_the_memory_used_are_known(
+async def test_the_pool_knows_its_reports_and_the_memory_in_use(
     server: RedisServer, window: Window
 ) -> None:
     pool, client = Pool(server), server.client
@@ -229,7 +229,7 @@ async def test_a_window_that_cannot_be_told_ends_no_answer_about_others(
 
 
 @pytest.mark.parametrize("since", ["nan", "-inf", "inf", "-1", "1e999", "long ago", ""])
-async def test_what_is_unknown_since_no_moment_is_unknown_since_now(
+async def test_a_stream_with_an_invalid_moment_is_unknown_since_now(
     server: RedisServer, window: Window, since: str
 ) -> None:
     """And so not for so long that it could be withheld."""
@@ -238,7 +238,7 @@ async def test_what_is_unknown_since_no_moment_is_unknown_since_now(
     assert await pool.unknown_since(window, 1e9) == 1e9
 
 
-async def test_nothing_is_taken_from_a_pool_that_has_shrunk(
+async def test_no_batch_is_taken_from_a_pool_that_has_shrunk(
     server: RedisServer, window: Window
 ) -> None:
     pool = Pool(server)

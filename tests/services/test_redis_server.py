@@ -60,7 +60,7 @@ def test_redis_compiles_every_script(redis_url: str) -> None:
             client.script_load("return (")
 
 
-async def test_what_is_asked_while_redis_is_closed_leaves_no_connection_open(
+async def test_a_command_during_close_leaves_no_connection_open(
     redis_url: str,
 ) -> None:
     """redis-py connects anew for it: on a busy machine the socket was left to the collector."""
@@ -509,7 +509,7 @@ def test_the_configuration_that_ships_is_one(tmp_path: Path) -> None:
         _connected(url)
 
 
-def test_what_is_kept_is_there_again_though_users_are_limited(tmp_path: Path) -> None:
+def test_redis_restores_its_data_although_users_are_limited(tmp_path: Path) -> None:
     """Redis reads its append-only file as its default user; where that may do nothing, 7.0 drops
     every script that it reads, which is everything of ours."""
     shutil.copyfile(ROOT / "deploy/hubbub/installation/redis/users.acl", tmp_path / "users.acl")

@@ -138,7 +138,7 @@ async def test_reports_go_through_a_relay_that_knows_none_of_them(
         assert keys.body[2:] == read_gateway(tls)
 
 
-async def test_who_is_no_relay_is_held_to_the_limit_of_its_address(
+async def test_a_sender_that_is_no_relay_has_the_limit_of_its_address(
     opening: Opening, tls: Path
 ) -> None:
     gateway = _gateway(tls)
@@ -163,7 +163,7 @@ async def test_who_is_no_relay_is_held_to_the_limit_of_its_address(
 
 
 @pytest.mark.parametrize("length", [b"many", b"-1", b"99999999999", b""])
-async def test_what_a_sealed_request_says_of_its_length_is_not_believed(
+async def test_the_length_in_a_sealed_request_is_not_trusted(
     opening: Opening, tls: Path, length: bytes
 ) -> None:
     async with opening(gateway=_gateway(tls)) as door:

@@ -229,7 +229,7 @@ async def test_a_bad_entry_is_read_round_said_and_its_cost_counted(
         (b'{"by":"\\"epsilon\\":0","year":2026,"epsilon":2', "report", 2026, (2, 0)),
     ],
 )
-def test_what_a_lost_entry_may_have_spent_counts_where_it_can_be_told(
+def test_an_unreadable_release_counts_as_spent_where_its_budget_is_known(
     text: bytes, purpose: str, year: int, spent: tuple[float, float]
 ) -> None:
     unreadable, mended = read_entry(text)

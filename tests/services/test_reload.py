@@ -168,7 +168,7 @@ def test_limits_of_a_file_are_checked_as_those_of_the_command_line(tmp_path: Pat
             read_limits(path, names, Limits)
 
 
-def test_what_does_not_go_on_with_what_was_counted_is_refused(
+def test_a_reload_that_does_not_fit_the_counted_reports_is_refused(
     catalog_files: CatalogFiles, tmp_path: Path
 ) -> None:
     here = Path("operator.hubbub")

@@ -53,7 +53,7 @@ async def _count(store: TotalsStore, metric: Metric, days_ago: int, number: int)
     return window
 
 
-async def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(
+async def test_exactly_the_totals_older_than_keep_are_deleted(
     catalog_files: CatalogFiles,
 ) -> None:
     theme = replace(catalog_files.bundle.metrics["theme"], keep="5w")
@@ -77,7 +77,7 @@ async def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(
 
 
 @pytest.mark.parametrize("line", ["", 'keep = "400d"'])
-async def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_line_changed(
+async def test_a_promised_deletion_happens_also_after_the_metric_is_retired_or_changed(
     catalog_files: CatalogFiles, server: RedisServer, line: str
 ) -> None:
     """`keep` of 5 weeks is served once; then the metric is retired, or kept for longer."""

@@ -322,7 +322,7 @@ async def _dial_redis(url: str) -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("made_by", ["now", "0.1"])
-def test_nobody_but_redis_hears_its_password(tls: Path, old: Path, made_by: str, role: str) -> None:
+def test_only_redis_receives_its_password(tls: Path, old: Path, made_by: str, role: str) -> None:
     folder = tls if made_by == "now" else old
     with _fake_redis(folder, role) as (port, traffic):
         url = f"rediss://shuffler:SECRET@127.0.0.1:{port}/0?ssl_ca_certs={folder}/ca.pem"
@@ -437,7 +437,7 @@ def test_while_authorities_change_the_old_and_the_new_are_believed(
             asyncio.run(body())
 
 
-def test_what_version_0_1_made_still_works_and_says_so(
+def test_certificates_of_version_0_1_still_work_with_a_warning(
     catalog_files: CatalogFiles, tmp_path: Path
 ) -> None:
     """A folder of `hubbub up` of then: certificates are kept, and the services warn once."""

@@ -53,7 +53,7 @@ def test_reports_are_spread_evenly_and_come_again_to_the_same() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"mix": "pool"}, {"dummies": 10, "values": 16}])
-def test_what_must_be_mixed_together_is_kept_together(
+def test_streams_that_must_be_mixed_together_have_one_shard(
     table: StreamTable, changes: dict[str, object]
 ) -> None:
     stream = table.streams["theme"]
@@ -106,7 +106,7 @@ async def test_too_few_in_all_shards_are_withheld(table: StreamTable, redis_url:
         assert (await law_of(pool, window))["withheld"] == 299
 
 
-async def test_nothing_is_sent_while_a_node_keeps_its_part(
+async def test_no_part_of_a_crowd_is_sent_while_a_node_lacks_its_part(
     table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others' parts have been set apart, and wait; then all of them leave."""

@@ -341,7 +341,7 @@ async def _code(call: Any) -> grpc.StatusCode:
     return code
 
 
-async def test_who_reads_no_answer_fills_its_own_places_alone(serving: Serving) -> None:
+async def test_a_caller_that_reads_no_answers_blocks_only_itself(serving: Serving) -> None:
     async with serving(calls_of_peer=20) as front:
         _, writer = await _dial(front.address)
         message = SubmitRequest().SerializeToString()

@@ -66,7 +66,7 @@ async def _goes_on(url: str) -> None:
     await server.close()
 
 
-def test_what_was_counted_pooled_and_in_flight_then_still_is(tmp_path: Path) -> None:
+def test_counted_pooled_and_sent_reports_of_version_0_1_stay_so(tmp_path: Path) -> None:
     folder = tmp_path / "redis"
     folder.mkdir()
     shutil.copy(OLD_FILE, folder / "appendonly.aof")

@@ -186,7 +186,7 @@ async def test_a_token_is_worth_something_while_its_epoch_is_open(
         assert [refusal.reason for refusal in other.refused] == [wrong], "one of the epoch before"
 
 
-async def test_over_another_key_of_the_issuers_reports_wait_and_then_go(
+async def test_reports_wait_while_the_issuer_changes_its_key_and_then_leave(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     """The key changes between the asking for a token and its spending, at the edge of an epoch."""

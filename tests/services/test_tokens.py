@@ -123,7 +123,7 @@ def test_reports_with_tokens_are_counted_and_those_without_are_not(
     assert terms["acknowledged"] == 25
 
 
-async def test_without_a_token_of_its_stream_and_epoch_no_report_is_taken(
+async def test_a_report_without_a_token_of_its_stream_and_epoch_is_refused(
     house: IssuerHouse, redis_url: str
 ) -> None:
     """At both doors, which have one admission."""
@@ -188,7 +188,7 @@ async def test_no_token_takes_two_reports_whatever_is_tried(
 
 
 @pytest.mark.slow
-async def test_somebody_with_a_few_accounts_sends_as_many_reports_as_they_have_tokens(
+async def test_an_attacker_with_few_accounts_sends_no_more_reports_than_tokens(
     house: IssuerHouse, redis_url: str
 ) -> None:
     """5 accounts of 100 reports an epoch, by every way that the issuer leaves open."""
@@ -281,7 +281,7 @@ def test_the_same_question_has_the_same_tokens_as_often_as_it_is_asked(house: Is
     assert len(outputs) == 1
 
 
-def test_who_is_no_account_or_asks_what_is_none_is_refused(house: IssuerHouse) -> None:
+def test_unknown_accounts_and_invalid_requests_are_refused(house: IssuerHouse) -> None:
     key, epoch = house.account("one"), today()
     backend = house.account("server", vouches=True)
     for wrong, status in (("", 401), ("x" * 43, 401), (backend, 401)):
@@ -540,7 +540,7 @@ async def test_a_token_is_spent_once_over_all_shards_and_after_its_window_was_ar
     assert lifetimes
 
 
-async def test_what_is_being_checked_as_its_window_closes_is_refused(
+async def test_a_token_that_is_checked_while_its_window_closes_is_refused(
     house: IssuerHouse, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     epoch = today()

@@ -140,7 +140,7 @@ async def test_a_window_whose_tags_are_remembered_stays_in_redis(filled: Filled)
     assert not (await filled.store.read(filled.windows[:1]))[0].cells.size
 
 
-async def test_what_redis_lost_is_answered_from_files_and_what_it_deleted_is_not(
+async def test_files_answer_for_totals_that_redis_lost_but_not_for_deleted_ones(
     filled: Filled, place: Place
 ) -> None:
     await filled.fill()
@@ -542,7 +542,9 @@ async def test_redis_drops_cells_and_keeps_what_it_counted(
     await installation.store._server.close()
 
 
-async def test_what_is_compared_is_counted_and_what_closes_first_is_named(filled: Filled) -> None:
+async def test_verify_counts_compared_files_and_names_the_first_window_to_close(
+    filled: Filled,
+) -> None:
     writer = filled.writer()
     assert await writer.first_closing() == "Redis has no closed epoch yet, and no report"
     await _count(filled.store, filled.bundle, filled.windows[2], 1)

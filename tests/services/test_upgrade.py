@@ -63,7 +63,7 @@ def _windows(terms: dict[str, Any]) -> dict[Window, Any]:
     return {Window(stream, int(epoch)): counts for (stream, _, epoch), counts in split}
 
 
-async def test_nothing_of_both_redis_is_lost(
+async def test_an_upgrade_loses_nothing_of_both_redis(
     home: Path, recorded: Any, servers: dict[str, str]
 ) -> None:
     bundle = read_bundle(home / "app.hubbub")

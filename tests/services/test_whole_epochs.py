@@ -70,7 +70,7 @@ async def test_an_epoch_waits_until_it_is_over_and_leaves_whole(
         }
 
 
-async def test_one_report_too_few_and_none_of_them_leaves(
+async def test_an_epoch_with_one_report_too_few_is_withheld(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     table, window = _table(catalog_files, "epoch", 300), window_of_today()
@@ -82,7 +82,7 @@ async def test_one_report_too_few_and_none_of_them_leaves(
         assert (await law_of(m.pools[0], window))["withheld"] == 299
 
 
-async def test_rolling_a_crowd_leaves_whenever_so_many_have_gathered(
+async def test_a_rolling_crowd_leaves_whenever_enough_reports_have_gathered(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     table, window = _table(catalog_files, "rolling", 300), window_of_today()

@@ -29,7 +29,7 @@ EVERY = EstimateQuery(range=EpochRange(epochs="all"))
 
 
 @pytest.mark.thorough
-def test_of_a_thousand_epochs_without_cause_as_many_are_alarms_as_promised(tmp_path: Path) -> None:
+def test_the_share_of_false_alarms_is_as_promised(tmp_path: Path) -> None:
     signed, chance = signed_in(tmp_path), np.random.default_rng(5)
     # Per metric, of those with an odd and with an even neighbour before: two that are compared
     # share an epoch with the next, and none with the one after.
@@ -55,7 +55,7 @@ def test_of_a_thousand_epochs_without_cause_as_many_are_alarms_as_promised(tmp_p
     assert fired["size", 0] >= binom.ppf(CHANCE_OF_FAILURE, EPOCHS // 2, 0.05), fired
 
 
-async def test_what_has_a_cause_is_called(tmp_path: Path) -> None:
+async def test_an_alert_is_raised_for_a_real_change(tmp_path: Path) -> None:
     signed, chance = signed_in(tmp_path), np.random.default_rng(6)
     moved = {"colour": [0.2, 0.6, 0.19, 0.01], "shape": [0.2, 0.8], "size": [0.9, 0.1]}
     query = await engine_of(signed, 3, chance, moved)

@@ -64,7 +64,7 @@ def _independent(epsilon: float, reports: int) -> Independent:
 
 
 @pytest.mark.parametrize(("epsilon", "reports", "delta"), GRID)
-def test_within_a_hundredth_above_an_independent_computation_and_never_below(
+def test_amplified_epsilon_is_at_most_1_percent_above_an_independent_computation(
     epsilon: float, reports: int, delta: float
 ) -> None:
     exact = _independent(epsilon, reports)
@@ -140,7 +140,7 @@ def test_no_shuffle_of_real_reports_says_more_than_is_proven(
 
 
 @pytest.mark.parametrize("reports", [100, 1000])
-def test_whoever_knows_a_devices_cohort_learns_no_more_than_is_proven(reports: int) -> None:
+def test_an_attacker_who_knows_the_cohort_learns_no_more_than_proven(reports: int) -> None:
     """The cohort travels in the clear and is for life: only reports that show the same one hide.
 
     Everybody else holds the same string. Of two bits, one of each string, what is seen in the
@@ -180,7 +180,7 @@ def test_whoever_knows_a_devices_cohort_learns_no_more_than_is_proven(reports: i
     assert amplified_of(mechanism, 100_000, 1e-8).epsilon < 0.5 * mechanism.privacy_loss()
 
 
-def test_what_is_asked_of_a_device_for_life_tells_it_apart() -> None:
+def test_buckets_asked_for_life_identify_a_device() -> None:
     """`buckets`: which are asked is permanent, and shown."""
     few = build("buckets", epsilon=1.0, low=0, high=1, buckets=4, sampled=2)
     many = build("buckets", epsilon=1.0, low=0, high=1, buckets=32, sampled=8)

@@ -70,7 +70,7 @@ async def _misses(signed: Signed, name: str, chance: np.random.Generator, *, any
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["often", "hours"])
-def test_who_looks_fourteen_times_is_misled_as_often_as_is_said(signed: Signed, name: str) -> None:
+def test_fourteen_looks_mislead_as_rarely_as_stated(signed: Signed, name: str) -> None:
     """Six standard errors above 5%: a false alarm of 1e-9 or so. Plain intervals miss more."""
     chance = np.random.default_rng(17)
 
@@ -91,7 +91,7 @@ def test_intervals_at_every_look_are_less_than_twice_as_long(growth: float, long
 
 
 @pytest.mark.parametrize("name", ["page"])
-def test_what_does_not_add_up_is_refused(signed: Signed, name: str) -> None:
+def test_metrics_without_intervals_for_every_look_are_refused(signed: Signed, name: str) -> None:
     mechanism: Any = signed.bundle.metric(name).randomizer
     totals = draw(mechanism, ["a"], [1000], np.random.default_rng(1))
     store = DrawnStore(

@@ -205,7 +205,7 @@ def test_the_audit_fails_where_reports_lie_less_than_the_account_has_it(
     assert not near.passed
 
 
-def test_others_alike_are_drawn_too_and_tell_no_more_than_is_claimed() -> None:
+def test_the_attack_with_equal_others_stays_below_the_claim() -> None:
     crowd = crowd_of(200, 3, log(200 / 2 - 2))
     grr = build("grr", epsilon=crowd.epsilon_local, categories=3)
     claim = central_epsilon(crowd, 1e-3)

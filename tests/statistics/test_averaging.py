@@ -87,7 +87,7 @@ def test_ten_thousand_reports_of_one_value_say_no_more_than_its_permanent_respon
     assert posterior <= math.exp(bound) / (math.exp(bound) + len(CANDIDATES) - 1)
 
 
-def test_without_a_permanent_response_the_same_attack_finds_the_value(signed: Signed) -> None:
+def test_the_same_attack_finds_a_value_without_permanent_response(signed: Signed) -> None:
     """The attack is a real one: fresh lies in every report give the value away."""
     mechanism = signed.bundle.metric("homepage").randomizer
     assert isinstance(mechanism, Rappor)

@@ -52,7 +52,7 @@ def test_sampling_is_the_published_amplification() -> None:
 @pytest.mark.parametrize(
     ("epsilon", "times", "delta"), [(1.0, 5, 1e-3), (0.5, 20, 1e-5), (0.1, 8, 0.01)]
 )
-def test_of_one_epsilon_the_distribution_gives_the_optimum(
+def test_composition_of_equal_epsilons_is_the_published_optimum(
     epsilon: float, times: int, delta: float
 ) -> None:
     """Kairouz, Oh, Viswanath (2015): randomized response, `times` over, worked out in full."""
@@ -93,7 +93,7 @@ def test_a_history_of_amplified_releases_adds_up_epsilons_and_deltas() -> None:
     assert (gone.basic, gone.advanced) == (None, None)
 
 
-def test_what_makes_no_sense_is_refused() -> None:
+def test_impossible_numbers_are_refused() -> None:
     for wrong, message in (
         ({}, "either an epsilon or a sigma"),
         ({"epsilon": 1.0, "sigma": 1.0}, "and not both"),

@@ -152,7 +152,7 @@ def test_parts_that_are_independent_within_a_third_are_called_so_as_often_as_is_
     assert np.mean(np.square(scores)) == pytest.approx(1, rel=6 * np.sqrt(2 / 150 / 6))
 
 
-def test_where_two_lines_of_a_plane_meet_is_known_as_point_by_point() -> None:
+def test_joint_support_of_two_lines_equals_a_sum_over_points() -> None:
     mechanism = PairedParts(2.2, (4, 8))
     space = mechanism.response.transform
     assert space.dimensions == 3

@@ -138,7 +138,7 @@ def test_estimates_are_unbiased_with_the_standard_error_they_state() -> None:
     assert abs(flat.std() - 1) < 5.2 / np.sqrt(2 * len(flat)) * 2
 
 
-def test_what_no_candidate_explains_is_said() -> None:
+def test_the_misfit_shows_strings_that_no_candidate_explains() -> None:
     chance = np.random.default_rng(22)
     setting = Setting(*DEMO, "uniform", 100, 60, 50, 10**6)
     shares = []

@@ -106,7 +106,7 @@ def test_a_set_is_drawn_by_its_own_chances() -> None:
     assert np.abs(np.log(cells.var(axis=0) / variance)).max() < Z * sqrt(2 / len(cells))
 
 
-def test_one_epoch_of_any_mechanism_is_a_draw() -> None:
+def test_epochs_of_every_mechanism_can_be_drawn() -> None:
     chance = np.random.default_rng(43)
     mechanism = build("hadamard", epsilon=1.0, categories=3)
     [epoch_totals] = draw_epochs(mechanism, [0, 1, 2], [5, 5, 5], 1, chance)

@@ -70,7 +70,7 @@ def test_an_effect_is_shown_with_its_interval_and_said_in_words(tmp_path: Path) 
     assert "saved, share of true: new is higher by" in answer.verdict
 
 
-def test_with_too_few_reports_no_difference_that_cannot_be_is_called_shown(tmp_path: Path) -> None:
+def test_an_experiment_with_too_few_reports_shows_no_effect(tmp_path: Path) -> None:
     faint = CATALOG.replace("epsilon = 1.0", "epsilon = 0.1")
     answer = _experiment_answer(tmp_path, (0.5, 0.5), (200, 200), faint)
     assert answer.values[0].detectable > 1

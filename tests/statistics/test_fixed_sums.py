@@ -135,7 +135,7 @@ def test_the_number_of_dummies_is_fixed_and_their_sum_is_what_was_drawn() -> Non
     assert float(of_sum.delta) < 1e-13
 
 
-def test_what_the_further_dummies_cannot_make_good_is_still_a_number_of_dummies() -> None:
+def test_extreme_sums_of_dummies_still_give_valid_numbers_of_dummies() -> None:
     """Of the most unlikely numbers: all that the sum needs lies beyond what may be added."""
     noise = ValueNoise(CountNoise(3 << 31, 40), 64, CountNoise(5 << 30, 4))
     for extreme in (0, noise.each.most):
@@ -190,7 +190,7 @@ def test_a_crowd_of_a_fixed_sum_is_compared_with_a_gaussian_also_at_a_large_epsi
 
 
 @pytest.mark.parametrize("share", [1, 0.999, 0.5, 0.1])
-def test_what_arrived_of_an_epoch_varies_as_its_sum_and_as_what_is_missing_does(
+def test_the_variance_of_a_partial_epoch_has_the_parts_of_its_sum_and_of_missing_reports(
     share: float,
 ) -> None:
     """As sums of coins: of the variance of the sum the square of the share, beside coins' own."""

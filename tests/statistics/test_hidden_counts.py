@@ -78,7 +78,7 @@ def _moved(law: Law, by: int) -> Law:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), LAWS)
-def test_one_report_more_says_no_more_than_is_promised(epsilon: float, delta: float) -> None:
+def test_one_more_report_reveals_no_more_than_promised(epsilon: float, delta: float) -> None:
     """Of every number that may be seen, exactly."""
     noise = CountNoise.least(exp_at_most(epsilon), delta)
     law = _law(noise)
@@ -97,7 +97,7 @@ def test_one_report_more_says_no_more_than_is_promised(epsilon: float, delta: fl
 
 @pytest.mark.parametrize("epochs", [1, 2, 3])
 @pytest.mark.parametrize("reach", [2, 4])
-def test_what_epochs_say_together_is_never_below_all_outcomes_and_near_them(
+def test_the_loss_of_several_epochs_is_just_above_that_of_all_outcomes(
     epochs: int, reach: int
 ) -> None:
     noise = CountNoise(6 << 30, reach)
@@ -147,7 +147,7 @@ def _mixed(views: Iterator[tuple[Fraction, Law]]) -> Law:
 
 @pytest.mark.parametrize("own", [0, 1])
 @pytest.mark.parametrize("others", [(0, 0, 0), (0, 1, 1)])
-def test_with_what_reports_say_it_says_no_more_than_both_together(
+def test_reports_and_their_number_reveal_no_more_than_both_epsilons(
     others: tuple[int, ...], own: int
 ) -> None:
     """Everything that is seen, of a person who reported and of one who did not."""
@@ -202,7 +202,7 @@ def test_estimates_beside_a_hidden_number_are_unbiased_and_their_variance_exact(
     assert np.allclose(square - mean**2, np.add(variances, more))
 
 
-def test_of_several_epochs_each_has_a_number_of_its_own() -> None:
+def test_each_of_several_epochs_has_its_own_number_of_dummies() -> None:
     def of(dummies: int) -> WindowTotals:
         return WindowTotals(
             cells=np.array([40, 60]), counted=100 - dummies, batch_reports=0, at=0, dummies=dummies
@@ -302,7 +302,7 @@ def test_a_number_of_reports_holds_of_epochs_that_barely_left(more: int, epsilon
     assert noise.variance_above(2 * noise.most) == pytest.approx(noise.variance)
 
 
-def test_what_is_held_by_nearly_all_of_an_epoch_that_barely_left_is_in_its_intervals() -> None:
+def test_intervals_of_an_epoch_that_barely_left_hold_for_a_value_of_nearly_everybody() -> None:
     """31 above the crowd of 50 at epsilon .5, as often as such an epoch leaves at all."""
     noise, people, runs = CountNoise.least(exp_at_most(0.5), 1e-8), 81, 300
     mechanism: Any = build("grr", epsilon=8.0, categories=3)

@@ -88,7 +88,7 @@ def _check(squares: Floats, table: tuple[int, ...]) -> None:
     assert squares.mean() == pytest.approx(1, abs=6 * sqrt((2 + 3 / summed) / squares.size))
 
 
-def test_one_epoch_of_real_reports_and_numbers_is_as_near_as_planned() -> None:
+def test_an_epoch_of_real_reports_has_the_planned_error() -> None:
     mechanism, coins = PairedParts(16.0, SIZES, 4), KeyedBits(b"joint tables".ljust(32))
     cells = np.zeros(mechanism.layout.size, dtype=np.int64)
     for value, number in enumerate(_people().tolist()):

@@ -38,7 +38,7 @@ def _judged(
     return judgement.auc, judgement.calibration
 
 
-def test_of_many_reports_it_is_the_auc_of_bins_and_what_is_true_of_them() -> None:
+def test_the_auc_of_many_reports_is_that_of_the_true_bins() -> None:
     mechanism = GeneralizedRandomizedResponse(1.0, 2 * BINS)
     auc, bins = _judged(mechanism, _sent(mechanism) * 1e12)
     assert auc.estimate == pytest.approx(_auc(SHARES), abs=1e-4)
@@ -73,7 +73,7 @@ def test_95_percent_intervals_hold(epsilon: float, reports: int) -> None:
     assert (of_bins > 910).all()
 
 
-def test_of_nobody_nothing_is_said_and_where_nobody_has_the_label_all_is_possible() -> None:
+def test_without_reports_there_is_no_auc_and_without_labels_it_is_unknown() -> None:
     mechanism = GeneralizedRandomizedResponse(4.0, 2 * BINS)
     nobody = np.zeros(2 * BINS)
     assert judge("logistic", mechanism.channel, nobody, EDGES, 0.95) is None
@@ -87,7 +87,7 @@ def test_of_nobody_nothing_is_said_and_where_nobody_has_the_label_all_is_possibl
     assert numbers.auc is None
 
 
-def test_where_no_share_is_likely_an_interval_is_as_wide_as_chance_is_there() -> None:
+def test_an_interval_without_a_likely_share_is_as_wide_as_its_noise() -> None:
     mechanism = GeneralizedRandomizedResponse(1.0, 2 * BINS)
     unlikely = 0
     for counts in np.random.default_rng(2).multinomial(1_000, _sent(mechanism), 300):

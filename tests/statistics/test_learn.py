@@ -96,7 +96,7 @@ def test_means_are_unbiased_and_as_far_off_as_the_formula_says(epsilon: float) -
 
 
 @pytest.mark.parametrize("epsilon", [1 / 1024, 0.003, 0.03])
-def test_where_words_do_not_tell_how_directions_lie_a_model_is_learned_without(
+def test_a_model_is_learned_even_if_words_carry_no_direction(
     epsilon: float,
 ) -> None:
     model, chance = _model(epsilon), np.random.default_rng(1)
@@ -138,7 +138,7 @@ def _without_coins(
     return learn(replace(model, rounds=rounds), reports, codes_of(model), means)
 
 
-def test_without_coins_the_model_is_that_of_all_the_data() -> None:
+def test_without_randomization_the_model_equals_that_of_all_the_data() -> None:
     model, people, test = _model(3.0), _people(40_000, 4), _people(10_000, 5)
     learned = _without_coins(model, people, 40_000, every=False, rounds=64)
     plain = without_privacy("logistic", people.columns, people.labels, 0.0)
@@ -164,7 +164,7 @@ def test_a_private_model_is_nearly_as_good_as_one_that_sees_all() -> None:
     assert (weights[:, 5] < 0).all()
 
 
-def test_without_coins_classes_are_told_apart_as_by_all_the_data() -> None:
+def test_without_randomization_classes_are_separated_as_by_all_the_data() -> None:
     model, people, test = (
         _of_classes(3.0),
         _people_of_classes(40_000, 4),

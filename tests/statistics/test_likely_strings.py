@@ -98,7 +98,7 @@ def test_no_more_are_false_than_were_borne(
     assert more - false > proven / 4, "hardly a string was added to those that are proven"
 
 
-def test_what_shares_a_place_with_a_frequent_string_is_not_taken_for_one() -> None:
+def test_a_string_that_shares_a_cell_with_a_frequent_string_is_not_called_likely() -> None:
     """With one hash function, and frequent strings that are not proven: most places are shared."""
     chance = np.random.default_rng(3)
     words = ["".join(chance.choice([*ascii_lowercase], 5)) for _ in range(300)]
@@ -131,7 +131,7 @@ def test_the_surest_are_first_and_no_high_is_below_what_is_held() -> None:
     assert more <= binom.ppf(1 - FAR, total, 0.05)
 
 
-def test_where_hardly_any_place_holds_anything_no_string_is_likely() -> None:
+def test_no_string_is_likely_if_hardly_any_cell_has_reports() -> None:
     """Nearly all are as sure as each other, and less sure than what a place has on average."""
     tree = PrefixTree(epsilon=12.0, bits=72, cells=4096)
     totals = draw(tree, ["often.example", "rare.example"], [600, 200], np.random.default_rng(3))
@@ -139,12 +139,12 @@ def test_where_hardly_any_place_holds_anything_no_string_is_likely() -> None:
     assert likely_strings(places, discover(places), 0.5) == []
 
 
-def test_of_reports_that_say_nothing_no_string_is_likely() -> None:
+def test_no_string_is_likely_among_uninformative_reports() -> None:
     places = _drawn({"the": 50}, 1)
     assert not likely_strings(places, discover(places), 0.2)
 
 
-def test_who_asks_says_how_many_false_ones_to_bear() -> None:
+def test_the_caller_chooses_the_accepted_share_of_false_strings() -> None:
     totals = draw(TREE, ["the"], [2000], np.random.default_rng(1))
     assert _likely(TREE, totals, 0.1) == ()
     for share in (0.0, 1.0, -1.0, nan):
@@ -156,7 +156,7 @@ def test_who_asks_says_how_many_false_ones_to_bear() -> None:
         likely([(other, other_totals)], answer(other, other_totals, ["a", "b"]), 0.5)
 
 
-def test_what_an_answer_found_is_not_searched_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_likely_strings_reuse_the_search_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     totals = draw(TREE, WORDS, COUNTS[0], np.random.default_rng(1))
     searched: list[Places] = []
 

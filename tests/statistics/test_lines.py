@@ -39,9 +39,7 @@ def _errors(panel: Panel, people: int, epsilon: float, runs: int = 12) -> tuple[
 
 
 @pytest.mark.parametrize(("panel", "most"), [(rising, 0.0125), (everything, 0.0145)])
-def test_one_day_each_and_a_line_are_off_by_a_thirtieth_of_an_epsilon_a_day(
-    panel: Panel, most: float
-) -> None:
+def test_one_day_per_period_with_a_line_has_the_promised_error(panel: Panel, most: float) -> None:
     line, days = _errors(panel, PEOPLE, 1.0, runs=6)
     assert line <= most  # beside .381 for an epsilon that is split over the days
     assert 0.036 < days < 0.043

@@ -54,9 +54,7 @@ def _epsilon_of(first: Floats, other: Floats, delta: float) -> float:
 
 @pytest.mark.parametrize(("scale", "shift"), [(0.7, 3), (2.02, 6), (1.0, 5)])
 @pytest.mark.parametrize("t", [Fraction(3, 2), Fraction(3), Fraction(10)])
-def test_without_lies_delta_is_that_of_fractions_over_both_counts(
-    scale: float, shift: int, t: Fraction
-) -> None:
+def test_without_lies_delta_equals_exact_fractions(scale: float, shift: int, t: Fraction) -> None:
     law = _law(scale, shift)
     weights, whole = [0, *law.weights, 0], sum(law.weights)
     pairs = list(product(range(len(weights) - 1), repeat=2))
@@ -190,7 +188,7 @@ def _stderr(answer: dict[str, Any], q: float) -> float:
 @pytest.mark.parametrize("delta", [1e-10, 1e-6, 1e-3])
 @pytest.mark.parametrize("central", [0.2, 0.7, 1, 3, 8])
 @pytest.mark.parametrize(("reports", "values"), [(1000, 2), (30_000, 16), (100_000, 4096)])
-def test_what_is_asked_for_any_promise_is_the_truth_of_the_noise_and_at_most_3_percent_above(
+def test_the_printed_epsilon_of_noise_is_exact_or_at_most_3_percent_above(
     reports: int, values: int, central: float, delta: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = ["--reports", reports, "--values", values, "--central", central, "--delta", delta]
@@ -237,7 +235,7 @@ def test_beside_lies_what_is_asked_is_at_most_3_percent_above_what_all_counts_sa
         pytest.param(2000, 1, 0.06, 1e-6, marks=pytest.mark.thorough),
     ],
 )
-def test_of_two_values_beside_lies_it_is_at_most_3_percent_above_the_worst_split(
+def test_epsilon_of_two_values_with_lies_is_at_most_3_percent_above_the_worst_split(
     reports: int, local: float, central: float, delta: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = ["--reports", reports, "--values", 2, "--central", central, "--delta", delta]
@@ -280,7 +278,7 @@ def test_two_counts_of_a_known_sum_say_what_enumeration_of_both_says(
     ("reports", "local", "central", "delta"),
     [pytest.param(2000, 1, 0.06, 1e-6, marks=pytest.mark.thorough), (132, 8.68, 4.275, 1e-6)],
 )
-def test_of_two_values_beside_lies_planned_noise_is_at_most_3_percent_above_the_least(
+def test_planned_noise_of_two_values_with_lies_is_at_most_3_percent_above_the_least(
     reports: int, local: float, central: float, delta: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With a scale smaller by so much all others on w reveal more, however long its ends are."""

@@ -43,7 +43,7 @@ def _of_all_counts(law: Floats, values: int, most: int) -> Floats:
     ("values", "theta", "law"),
     [(2, 0.7, (1.5, 6)), (2, 3.0, (0.8, 4)), (3, 1.2, (1.5, 5)), (4, 0.6, (1.0, 3))],
 )
-def test_what_third_values_show_at_most_is_not_less_than_all_their_counts_show(
+def test_the_bound_for_third_values_is_at_least_the_exact_gain(
     values: int, theta: float, law: tuple[float, int]
 ) -> None:
     """Whatever is to be told apart: the mean of the best guess, over all counts, is as large."""
@@ -216,7 +216,7 @@ def test_epsilon_is_little_above_an_attack(  # noqa: PLR0917 a row
         pytest.param(40, 16, 3.0, (1.352, 19), 1e-6, 0.895, marks=pytest.mark.thorough),
     ],
 )
-def test_of_few_reports_on_many_values_epsilon_is_at_most_3_percent_above_the_exact_one(  # noqa: PLR0917 a row
+def test_epsilon_of_few_reports_on_many_values_is_at_most_3_percent_above_the_exact_one(  # noqa: PLR0917 a row
     reports: int, values: int, local: float, law: tuple[float, int], delta: float, exact: float
 ) -> None:
     """That of all counts, where all others hold one third value, which were drawn 150 times.

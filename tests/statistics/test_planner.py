@@ -339,7 +339,7 @@ def test_the_interval_of_a_planned_mean_is_the_populations() -> None:
                 assert planned.population == pytest.approx(0.5 / gap / 100)
 
 
-def test_what_no_number_of_reports_reaches_is_said() -> None:
+def test_a_plan_shows_errors_that_no_number_of_reports_reaches() -> None:
     strings = MetricDraft(kind="strings", size=50)
     parameters = strings.suitable(1.0)["cms"]
     assert (
@@ -488,7 +488,7 @@ def test_a_percentile_is_planned_for_numbers_spread_like_those_of_a_file(
         ("rappor.basic", {"f": 0.5, "p": 0.25, "q": 0.75}, 50, 500),
     ],
 )
-def test_of_few_reports_the_smallest_share_stands_out_as_often_as_is_said(
+def test_the_planned_detectable_share_is_detected_as_often_as_stated(
     name: str, parameters: dict[str, float], size: int, reports: int
 ) -> None:
     """All others hold one other value, so that the first of the list is not made easier."""

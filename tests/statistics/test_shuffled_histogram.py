@@ -371,7 +371,7 @@ def test_a_wide_range_of_crowds_is_accounted_for_within_three_percent(d: int, gr
     ],
 )
 @pytest.mark.parametrize(("honest", "dummies"), [(0.5, 0), (1.0, 0), (1.0, 5)])
-def test_where_lies_are_few_the_better_of_two_adversaries_is_near(
+def test_with_few_lies_epsilon_is_within_1_percent_of_the_better_adversary(
     reports: int, categories: int, lies: int, honest: float, dummies: int
 ) -> None:
     """Within 1%; to the rounding of binomial chances, never below. dummies: on each value."""
@@ -387,7 +387,7 @@ def test_where_lies_are_few_the_better_of_two_adversaries_is_near(
     ("n", "d", "dummies"), [(2, 3, 0), (4, 3, 2), (5, 3, 0), (3, 4, 1), (5, 4, 0), (4, 5, 0)]
 )
 @pytest.mark.parametrize("local", [0.5, 1.5, 3.0])
-def test_what_is_told_of_tiny_epochs_is_what_all_outcomes_give(
+def test_the_epsilon_of_tiny_epochs_is_that_of_all_outcomes(
     n: int, d: int, dummies: int, local: float
 ) -> None:
     """In fractions, whatever the others hold, several third values too; within 1%."""
@@ -540,7 +540,7 @@ def test_crowds_drawn_at_random_are_told_and_planned_within_what_is_promised(pla
         assert _Adversary(above).delta(central) > DELTA
 
 
-def test_what_is_proven_of_listed_values_alone_is_not_told_of_codes() -> None:
+def test_a_bound_proven_for_listed_values_is_not_used_for_codes() -> None:
     codes = even_lies(
         VectorCodes(epsilon=3.0, dimensions=16, words=16, books=1), 3.0
     )  # of 16 words two are near

@@ -161,7 +161,7 @@ def test_mechanisms_of_every_kind_combine(
         assert answer_value.consistent is not None
 
 
-def test_nobody_at_any_tier_is_said() -> None:
+def test_tiers_without_reports_are_refused() -> None:
     tiers = [
         (mechanism, Totals(cells=[0] * mechanism.layout.size, reports=0))
         for mechanism in (build("wave", epsilon=e, low=0, high=1, buckets=4) for e in (1.0, 2.0))

@@ -117,7 +117,7 @@ def test_fewer_bits_than_a_level_tells_are_refused() -> None:
         PrefixTree(epsilon=1.0, bits=11, cells=4096)
 
 
-def test_nothing_is_found_where_everybody_holds_another_string() -> None:
+def test_no_string_is_found_if_everybody_holds_a_different_one() -> None:
     tree = PrefixTree(epsilon=4.0)
     strings = [f"{number:x}" for number in range(4000)]
     totals = draw(tree, strings, [25] * len(strings), np.random.default_rng(2))
@@ -168,7 +168,7 @@ def test_drawn_totals_have_the_randomizers_law() -> None:
 
 
 @pytest.mark.parametrize("reports", [1, 2, 3, 6])
-def test_of_a_handful_of_reports_nothing_is_found(reports: int) -> None:
+def test_no_string_is_found_in_a_handful_of_reports(reports: int) -> None:
     """Groups of the tree have no report at all then."""
     totals = draw(SMALL, ["often"], [reports], np.random.default_rng(reports))
     assert discover(Places([(SMALL, totals)])) == []
@@ -183,7 +183,7 @@ def test_reports_fold_into_what_was_found() -> None:
     assert {prefix.text for prefix in discover(places)} == {"o", "of"}
 
 
-def test_what_a_shared_place_holds_of_another_string_is_left_there() -> None:
+def test_a_shared_cell_keeps_the_reports_of_the_other_string() -> None:
     """A place far above its twin keeps the rest; within chance both are one string's."""
     tree = PrefixTree(epsilon=4.0)
     places = Places([(tree, draw(tree, ["a"], [100_000], np.random.default_rng(1)))])
@@ -209,7 +209,7 @@ def test_clear_strings_are_not_lost_to_beginnings_that_nobody_holds() -> None:
 
 
 @pytest.mark.parametrize("reports", [100, 1000])
-def test_of_few_reports_nothing_false_is_found(reports: int) -> None:
+def test_no_false_string_is_found_in_few_reports(reports: int) -> None:
     """A place of a level of 100 reports is hit by chance once in three: two hits are no news."""
     tree = PrefixTree(epsilon=4.0)
     for seed in range(4):
@@ -244,7 +244,7 @@ def test_bits_that_do_not_fit_are_refused_with_the_most_that_do(bits: int) -> No
 
 @pytest.mark.parametrize("true", [3.5, 5.0, 30.0])
 @pytest.mark.parametrize("many", [4, 40])
-def test_what_chance_adds_to_estimates_that_passed_a_cut_is_taken_off_their_sum(
+def test_the_sum_of_selected_estimates_is_corrected_for_the_selection(
     true: float, many: int
 ) -> None:
     """Strings of so many standard errors, found from 5 on: without it .01 to .95 hold."""

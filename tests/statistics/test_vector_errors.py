@@ -138,7 +138,7 @@ def test_intervals_hold_for_very_many_people_who_are_all_alike(long: float) -> N
     assert 0.2 < np.mean(squares) / np.mean(claimed) < 2
 
 
-def test_what_a_round_of_a_model_shows_errs_as_far_as_its_books_do() -> None:
+def test_the_stated_error_of_a_round_includes_the_error_of_its_books() -> None:
     """100,000 reports of one direction at epsilon 8: coins alone are a twentieth of the error.
 
     The mean of 12 squared scores is below chi2's millionth, 4.3.

@@ -108,7 +108,7 @@ def test_a_running_installation_is_restored_and_goes_on(
         assert _law(again.endpoints)["acknowledged"] == law["acknowledged"] + 100
 
 
-def test_what_is_damaged_or_would_overwrite_is_refused(
+def test_a_damaged_backup_or_one_that_would_overwrite_is_refused(
     backup_and_run: tuple[BackupSetting, LocalRun],
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],

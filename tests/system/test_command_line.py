@@ -276,7 +276,7 @@ def test_query_and_status_answer_from_a_running_hubbub(hubbub: Hubbub, home: Pat
     assert figures["acknowledged"] == 0
 
 
-def test_nothing_running_and_wrong_addresses_are_said(hubbub: Hubbub) -> None:
+def test_commands_name_a_missing_service_and_a_wrong_address(hubbub: Hubbub) -> None:
     _fails(hubbub("query", "theme"), "nothing runs in .hubbub: start it with: hubbub up")
     at = ("--url", "http://127.0.0.1:9")
     _fails(hubbub("query", "theme", *at), "127.0.0.1:9 does not answer as hubbub does")

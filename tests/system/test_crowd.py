@@ -125,7 +125,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
         yield running
 
 
-def test_what_met_its_crowd_is_counted_whole_and_the_rest_is_withheld(run: LocalRun) -> None:
+def test_a_metric_with_a_full_crowd_is_counted_and_the_other_is_withheld(run: LocalRun) -> None:
     counts = report_counts(run.endpoints)
     assert all(map(balances, counts.values()))
     of = {stream: terms for (stream, _), terms in counts.items()}
@@ -309,7 +309,7 @@ def test_strings_are_answered_in_a_crowd(run: LocalRun) -> None:
     assert estimates.values[0].detected
 
 
-def test_what_a_crowd_tells_is_published_as_it_is_and_charged_nothing(
+def test_estimates_of_a_crowd_are_released_without_noise_or_budget(
     run: LocalRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of a day that is over, put there as such days are kept."""
@@ -353,7 +353,7 @@ def test_what_a_crowd_tells_is_published_as_it_is_and_charged_nothing(
     )
 
 
-def test_what_the_page_prints_runs_in_any_folder(run: LocalRun, tmp_path: Path) -> None:
+def test_the_commands_that_the_page_prints_run_in_any_folder(run: LocalRun, tmp_path: Path) -> None:
     page = f"{run.endpoints.page}v1/metrics/met"
     response, estimates = web.get(f"{page}/commands").json(), web.get(f"{page}/estimates").json()
     [red] = [value for value in estimates["values"] if value["value"] == "red"]

@@ -205,7 +205,7 @@ def test_every_command_that_a_document_types_is_understood(
     parser.parse_args(words)
 
 
-def test_what_the_readme_types_in_production_works_as_it_is_pasted(
+def test_the_production_commands_of_the_readme_run_as_pasted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     """One after the other, in a folder with the README's catalog alone."""
@@ -223,7 +223,7 @@ def test_what_the_readme_types_in_production_works_as_it_is_pasted(
         assert (tmp_path / name).exists(), name
 
 
-def test_what_the_readme_asks_is_answered_or_waits_for_its_crowd(
+def test_the_queries_of_the_readme_are_answered_or_wait_for_their_crowd(
     run: LocalRun,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

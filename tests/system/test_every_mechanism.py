@@ -224,7 +224,7 @@ def test_strings_that_nobody_listed_are_found(
 
 
 @pytest.mark.thorough
-def test_what_most_devices_find_the_others_count(
+def test_strings_that_most_devices_find_are_counted_by_the_others(
     run: LocalRun, tmp_path: Path, capsys: Capture
 ) -> None:
     """Seven standard errors of both parts, and of the shares that each tells.

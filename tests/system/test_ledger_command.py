@@ -101,7 +101,7 @@ def test_it_changes_nothing_and_can_be_read_while_the_app_runs(
     client.close(0)
 
 
-def test_without_a_folder_all_of_this_users_are_shown(
+def test_ledger_without_a_folder_shows_all_folders_of_this_user(
     hubbub: Hubbub, signed: Signed, tmp_path: Path
 ) -> None:
     home = tmp_path / "xdg"

@@ -22,7 +22,7 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.thorough
 
 
-def test_what_devices_saw_acknowledged_is_what_the_law_holds(
+def test_devices_and_the_conservation_law_agree_on_acknowledged_reports(
     catalog_files: CatalogFiles, tmp_path: Path, capsys: Capture
 ) -> None:
     metrics = dict(catalog_files.bundle.metrics)
@@ -73,7 +73,7 @@ def test_what_devices_saw_acknowledged_is_what_the_law_holds(
         ("--metric nope", "nope"),
     ],
 )
-def test_what_it_refuses(
+def test_load_refuses_wrong_arguments(
     catalog_files: CatalogFiles,
     arguments: str,
     message: str,

@@ -54,7 +54,7 @@ def test_the_table_names_what_it_takes(catalog: str, capsys: Capture) -> None:
     assert "crashed" not in out
 
 
-def test_with_tokens_accounts_bound_what_fakes_can_do(tmp_path: Path, capsys: Capture) -> None:
+def test_with_tokens_accounts_limit_the_effect_of_fakes(tmp_path: Path, capsys: Capture) -> None:
     source = tmp_path / "metrics.toml"
     line = 'tokens = { issuer = "https://issuer.example.org", devices = 2 }\n'
     source.write_text(line + CATALOG)
@@ -128,7 +128,7 @@ def test_a_form_of_before_is_answered_with_its_command(
         ("--metric thme", 'theme; did you mean "theme"?'),
     ],
 )
-def test_what_cannot_be_is_named(
+def test_plan_attack_names_impossible_arguments(
     catalog: str, arguments: str, message: str, capsys: Capture
 ) -> None:
     assert message in refusal_of(capsys, "plan", "attack", catalog, *arguments.split())
@@ -345,7 +345,7 @@ catalog.toml|--metric theme|--values 3|--strings 3|--mean 0 1|--ranges 3 0 1|--s
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_a_form_would_not_read_is_refused_by_its_name(
+def test_plan_refuses_an_unused_option_by_its_name(
     form: str, catalog: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(Path(catalog).parent)

@@ -164,7 +164,7 @@ def test_a_number_out_of_range_is_named_as_it_was_asked(option: str, capsys: Cap
     assert f"{option} -1 is outside [" in refusal_of(capsys, *arguments, option, "-1")
 
 
-def test_what_bounds_a_local_epsilon_goes_with_none_that_is_given(capsys: Capture) -> None:
+def test_max_local_is_refused_beside_a_given_local_epsilon(capsys: Capture) -> None:
     arguments = ["privacy", "crowd", "--reports", "100", "--values", "4", "--local-epsilon", "3"]
     assert "--max-local needs --central" in refusal_of(capsys, *arguments, "--max-local", "2")
 

@@ -139,7 +139,7 @@ def test_a_person_reads_no_nats_and_never_less_than_may_be(catalog: Path, capsys
     assert "silence reveals nothing, for: Colour theme in use" in text
 
 
-def test_what_an_operator_writes_is_text_on_the_page(catalog: Path, capsys: Capture) -> None:
+def test_html_in_an_operators_description_is_shown_as_text(catalog: Path, capsys: Capture) -> None:
     hostile = catalog.read_text().replace("Home page", "<script>alert(1)</script>")
     catalog.write_text(hostile)
     assert "<script" not in output_of(capsys, "privacy", "leaflet", str(catalog))

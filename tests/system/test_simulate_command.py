@@ -268,7 +268,7 @@ def test_a_mean_has_neither_marks_nor_a_top_list(capsys: Capture) -> None:
         ("some_kept", "a,500\n", "--epochs 2", "rehearsed over one epoch"),
     ],
 )
-def test_what_is_wrong_is_named_in_one_line(
+def test_mistakes_in_files_are_named_in_one_line(
     metric: str,
     truth: str | bytes,
     more: str,
@@ -351,7 +351,7 @@ def test_two_parts_have_their_cramers_v_beside_the_truth(capsys: Capture) -> Non
 
 
 @pytest.mark.usefixtures("beside")
-def test_what_is_public_is_rehearsed_apart(capsys: Capture) -> None:
+def test_public_values_are_rehearsed_separately(capsys: Capture) -> None:
     truth = "os,value,count\nl,no,8000\nl,yes,2000\nm,no,3000\nm,yes,3000\nbeos,yes,500\n"
     document, output = _rehearsal_output(capsys, "crashed", truth, "--runs", "40")
     for run in document["runs"]:

@@ -93,7 +93,7 @@ def test_a_person_reports_once_and_who_was_not_there_is_missed(capsys: Capture) 
         assert abs(run["missed"] - 750) < 6 * sqrt(1500 / 4)
 
 
-def test_of_sets_each_value_has_its_days_and_of_parts_each_cell(capsys: Capture) -> None:
+def test_rehearsed_days_cover_each_value_of_a_set_and_each_cell_of_parts(capsys: Capture) -> None:
     """Truth and answer are of the same value: intervals of one miss in a million hold it."""
     lines = ["count,day,value"]
     for day in range(DAYS):
@@ -212,7 +212,7 @@ def test_people_read_days_lines_and_steps(capsys: Capture) -> None:
         ),
     ],
 )
-def test_what_cannot_be_rehearsed_is_refused_with_the_remedy(
+def test_an_impossible_rehearsal_is_refused_with_the_remedy(
     metric: str,
     lines: list[str],
     more: str,

@@ -139,7 +139,7 @@ def test_a_model_of_classes_is_rehearsed_and_shown(capsys: Capture) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_what_is_wrong_is_named_and_never_what_a_person_holds(capsys: Capture) -> None:
+def test_mistakes_in_training_files_are_named_without_a_persons_value(capsys: Capture) -> None:
     def of(line: str, model: str = "churn") -> str:
         Path("wrong.csv").write_text(f"age,hours,plan,left,money\n{line}\n")
         return _refused(capsys, "simulate", model, "--values", "wrong.csv")

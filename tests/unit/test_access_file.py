@@ -34,7 +34,7 @@ def _file(folder: Path, text: str) -> Path:
     return path
 
 
-def test_what_it_says_is_read_and_what_it_leaves_out_has_a_default(tmp_path: Path) -> None:
+def test_fields_of_the_access_file_are_read_and_missing_ones_have_defaults(tmp_path: Path) -> None:
     access = read_access(_file(tmp_path, WHOLE))
     assert access.groups == {
         "/analysts": Grant("viewer", ("*",)),
@@ -79,7 +79,9 @@ def test_what_it_says_is_read_and_what_it_leaves_out_has_a_default(tmp_path: Pat
         ),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_mistakes_in_the_access_file_are_named(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
     with pytest.raises(BadParameter, match=message):
         read_access(_file(tmp_path, WHOLE.replace(old, new, 1)))
 
@@ -136,7 +138,7 @@ def test_keys_of_sessions_are_made_and_changed(tmp_path: Path) -> None:
     assert files_of(tmp_path / "access.toml") == [tmp_path / "access.toml", keys]
 
 
-def test_without_the_extra_the_remedy_is_said(
+def test_a_missing_extra_is_named_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "authlib"]:

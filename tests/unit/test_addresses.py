@@ -133,7 +133,7 @@ def test_a_service_is_told_of_no_port_that_there_is_not(
         lambda: relay(["--gateway", "https://a:70000", "--insecure"]),
     ],
 )
-def test_what_dials_refuses_a_port_that_there_is_not(refused: Callable[[], object]) -> None:
+def test_an_impossible_port_is_refused_by_every_caller(refused: Callable[[], object]) -> None:
     with pytest.raises(HubbubError, match=r"address|must be https://HOST"):
         refused()
 

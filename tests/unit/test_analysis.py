@@ -60,7 +60,7 @@ def test_discoveries_spend_the_whole_rate() -> None:
             discoveries(np.ones(1), wrong)
 
 
-def test_one_value_alone_has_the_plain_interval() -> None:
+def test_a_single_value_has_the_textbook_interval() -> None:
     """Far from its ends, and of an error that does not grow: the textbook's."""
     low, high, detected = _listed([500.0], 10.0, 0.0).ranked(1000)
     np.testing.assert_allclose([low[0], high[0]], [500 - 19.59964, 500 + 19.59964], atol=1e-5)

@@ -116,7 +116,7 @@ MORE = b"\x9a\x06\x05later" + b"\xa0\x06\x07" + b"\xa9\x06" + bytes(8)  # fields
         (b"".join(_refusal(n, 99 + n % 5) for n in range(20_000)), None),
     ],
 )
-def test_what_a_newer_shuffler_answers_settles_what_it_took(
+def test_unknown_fields_of_a_newer_shufflers_answer_are_ignored(
     newer: Newer, client_of: Callable[..., Client], answer: bytes, dropped: dict[str, int] | None
 ) -> None:
     newer.answer = lambda _raw, _context: answer
@@ -244,7 +244,7 @@ STATUSES = (204, 301, 302, 400, 401, 403, 404, 405, 408, 411, 413, 415, 426, 429
 
 
 @pytest.mark.parametrize("status", [*STATUSES, 500, 501, 502, 503, 504, 505, 511, 520, 599])
-def test_whatever_a_proxy_answers_the_outbox_is_kept(
+def test_no_answer_of_a_proxy_empties_the_outbox(
     client_of: Callable[..., Client], status: int
 ) -> None:
     proxy = Proxy(status, (b"content-type", b"text/html"))
@@ -271,7 +271,7 @@ def test_a_gateways_own_grpc_status_keeps_the_outbox(
     proxy.close()
 
 
-def test_one_bad_report_takes_none_along(newer: Newer, client_of: Callable[..., Client]) -> None:
+def test_one_bad_report_loses_no_other(newer: Newer, client_of: Callable[..., Client]) -> None:
     """A shuffler that refuses whole calls for good, for the sake of one report in them."""
     client = client_of(newer.address)
     for n in range(40):
@@ -291,7 +291,7 @@ def test_one_bad_report_takes_none_along(newer: Newer, client_of: Callable[..., 
     assert sorted(fates) == ["rejected_invalid_argument"] + ["sent"] * (len(fates) - 1)
 
 
-def test_what_was_taken_before_a_failure_is_not_sent_again(device: Device) -> None:
+def test_reports_accepted_before_a_failure_are_not_sent_again(device: Device) -> None:
     refused = GivenUp("invalid_argument")
     shuffler = FakeShuffler(refused, {}, TryAgain("unavailable", 60))
     device.shuffler = shuffler

@@ -264,7 +264,7 @@ def test_the_command_tells_and_fails_as_it_should(
     assert "leaves nothing to do" in refusal_of(capsys, "audit", "--no-proofs")
 
 
-def test_what_was_not_walked_is_not_said_to_have_held() -> None:
+def test_the_audit_calls_a_proof_that_did_not_run_not_tried() -> None:
     from hubbub.cli.commands.audit import _verdict_text
 
     verdicts = {

@@ -62,7 +62,9 @@ def test_another_passphrase_is_refused_at_once(sealed: Path) -> None:
     ("name", "leads_to"),
     [("../elsewhere", ""), ("/elsewhere", ""), ("out", "../elsewhere"), ("in/../../out", "")],
 )
-def test_nothing_of_an_archive_lies_elsewhere(tmp_path: Path, name: str, leads_to: str) -> None:
+def test_no_file_of_an_archive_is_written_outside_its_folder(
+    tmp_path: Path, name: str, leads_to: str
+) -> None:
     member = tarfile.TarInfo(name)
     member.type, member.linkname = (tarfile.SYMTYPE, leads_to) if leads_to else (b"0", "")
     product = io.BytesIO()
@@ -87,7 +89,7 @@ def test_files_come_back_with_who_may_read_them_and_links_within(tmp_path: Path)
     assert modes == [0o700, 0o600]
 
 
-def test_what_links_lead_to_comes_back_and_links_do_not(tmp_path: Path) -> None:
+def test_a_backup_restores_the_targets_of_links_as_files(tmp_path: Path) -> None:
     home, again, elsewhere = tmp_path / "home", tmp_path / "again", tmp_path / "elsewhere"
     home.mkdir()
     elsewhere.mkdir()

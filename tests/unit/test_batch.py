@@ -52,7 +52,7 @@ def test_a_window_that_is_over_goes_out_whole(
     st.integers(1, 300),
     st.lists(st.integers(1, 700), min_size=1, max_size=40),
 )
-def test_with_a_reserve_of_one_minimum_nothing_is_withheld(low: int, arrivals: list[int]) -> None:
+def test_with_a_reserve_of_one_minimum_no_report_is_withheld(low: int, arrivals: list[int]) -> None:
     policy, pooled = _policy(low, low, 4 * low), 0
     for arrived in arrivals:
         pooled += arrived

@@ -95,7 +95,7 @@ def test_an_app_that_says_nothing_is_told_so(tmp_path: Path) -> None:
         client.report("theme@os=linux,version=2", "dark")
 
 
-def test_what_is_said_of_the_device_and_raises_is_the_apps_mistake(tmp_path: Path) -> None:
+def test_an_error_in_the_apps_public_function_is_the_apps_mistake(tmp_path: Path) -> None:
     def secret() -> str:
         raise RuntimeError("secret")
 

@@ -81,7 +81,7 @@ def test_another_operator_is_refused_where_one_is_pinned(
 @pytest.mark.parametrize(
     "content", [b"", b"\n", b"{}\n{}", b"a\nb\nc", b'{"operator":"!"}\n{}', b"\xff\n\xff"]
 )
-def test_what_is_no_bundle_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_bundle_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "app.hubbub"
     path.write_bytes(content)
     with pytest.raises(BundleRefused, match="not a bundle; make one: hubbub catalog build"):
@@ -166,7 +166,7 @@ def test_a_retired_name_comes_back_with_no_more_than_it_promised(
         refuse_changes({**rest, "theme": theme}, unknown)
 
 
-def test_what_is_promised_of_no_retired_name_is_refused(catalog_files: CatalogFiles) -> None:
+def test_a_promise_for_a_name_that_is_not_retired_is_refused(catalog_files: CatalogFiles) -> None:
     bundle = catalog_files.bundle
     promise = bundle.promises()["theme"]
     for promised in ({"theme": promise}, {"never": promise}):

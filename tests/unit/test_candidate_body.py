@@ -52,14 +52,14 @@ def test_strings_are_read_as_json_has_them(strings: list[str], indent: int | Non
         (b'{"candidates": [' + b"[]," * 349_000 + b'"a"]}', "body.candidates.0"),
     ],
 )
-def test_what_is_no_list_of_texts_has_one_error(body: bytes, where: str) -> None:
+def test_a_body_without_a_list_of_texts_has_one_error(body: bytes, where: str) -> None:
     with pytest.raises(RequestValidationError) as refused:
         parse(body)
     [wrong] = refused.value.errors()
     assert ".".join(map(str, wrong["loc"])) == where
 
 
-async def test_other_requests_are_answered_while_a_large_body_is_read(
+async def test_other_requests_are_answered_during_a_large_body(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is read once another request has its answer, and no sooner."""

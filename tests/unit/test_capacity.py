@@ -114,7 +114,7 @@ def test_the_command_says_what_the_largest_crowd_asks(tmp_path: Path, capsys: Ca
     assert document["reports"] == pytest.approx(1e9)
 
 
-def test_what_is_sealed_by_x_wing_takes_longer_to_open_and_waits_in_more_memory() -> None:
+def test_x_wing_reports_take_longer_to_open_and_more_memory() -> None:
     hybrid = replace(DAILY, sealed_bytes=1138, kem="x-wing")
     mixed, plain = _parts(DAILY, hybrid), _parts(DAILY, DAILY)
     # By hand: 1e8 a day of each, 3 times the average, 60% used.
@@ -169,7 +169,7 @@ def test_the_command_measures_how_fast_this_machine_is(capsys: Capture) -> None:
         (["--per-visit", "0.5"], "--per-visit 0.5 is outside"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_impossible_numbers_are_refused(
     arguments: list[str], message: str, capsys: Capture
 ) -> None:
     assert message in refusal_of(capsys, "plan", "capacity", "--per-day", "1", *arguments)

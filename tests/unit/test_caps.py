@@ -135,9 +135,7 @@ def _by_0_1(metric: Metric, epochs: range) -> Account:
 
 
 @pytest.mark.parametrize(("epoch", "count"), [("hour", 240), ("day", 90), ("week", 20)])
-def test_what_version_0_1_spent_counts_and_never_for_less(
-    signed: Signed, epoch: str, count: int
-) -> None:
+def test_budget_spent_in_version_0_1_counts_in_full(signed: Signed, epoch: str, count: int) -> None:
     metric = replace(signed.bundle.metric("theme"), epoch=epoch)
     last = epoch_at(NOW, epoch)
     epochs = range(last - count + 1, last + 1)

@@ -70,7 +70,7 @@ def _in_bundle(folder: Path, metric: Metric) -> Bundle:
 
 
 @pytest.mark.parametrize(("reports", "honest"), [(1, 1.0), (1000, 0.0019)])
-def test_who_is_the_only_honest_person_of_a_crowd_hides_in_none(
+def test_the_only_honest_person_of_a_crowd_has_the_local_epsilon(
     reports: int, honest: float
 ) -> None:
     alone = ShuffledEpoch(reports=reports, categories=4, epsilon_local=1.0, honest=honest)
@@ -104,9 +104,7 @@ def test_the_largest_local_epsilon_that_keeps_the_promise_is_found(tmp_path: Pat
         ("central_epsilon = 1.0", "central_epsilon = 0"),
     ],
 )
-def test_of_a_promise_that_is_written_wrong_only_this_is_told(
-    tmp_path: Path, old: str, new: str
-) -> None:
+def test_a_wrong_promise_gives_one_error_only(tmp_path: Path, old: str, new: str) -> None:
     for kind in ('values = ["light", "dark"]', 'domain = "number"\nlow = 0\nhigh = 10'):
         text = re.sub("values = .*", kind, THEME).replace(old, new)
         with pytest.raises(CatalogInvalid) as caught:
@@ -137,7 +135,7 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
         ("reports_per_epoch = 1", "reports_per_epoch = 2", r"reports_per_epoch must be 1"),
     ],
 )
-def test_what_does_not_go_with_a_promise_is_refused_with_its_remedy(
+def test_fields_that_a_promise_excludes_are_refused_with_a_remedy(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     with pytest.raises(CatalogInvalid, match=message):
@@ -182,7 +180,7 @@ def test_what_does_not_go_with_a_promise_is_refused_with_its_remedy(
     ],
 )
 @pytest.mark.slow
-def test_what_cannot_be_kept_is_refused_with_its_remedy(
+def test_a_promise_that_cannot_hold_is_refused_with_a_remedy(
     tmp_path: Path, more: str, message: str
 ) -> None:
     with pytest.raises(CatalogInvalid, match=message):
@@ -459,7 +457,7 @@ def test_parts_of_a_promise_alone_are_none(tmp_path: Path) -> None:
             _read(tmp_path, ALONE + more)
 
 
-def test_without_the_accountant_a_promise_is_not_believed() -> None:
+def test_a_promise_is_refused_without_numpy_and_scipy() -> None:
     with pytest.raises(
         CatalogInvalid, match=r"numpy and scipy, .*pip install CLIENT 'PATH\[plan\]'"
     ):
@@ -493,7 +491,7 @@ def test_the_schema_takes_what_the_reader_takes() -> None:
     assert list(schema.iter_errors(whole))
 
 
-def test_what_makes_devices_lie_more_than_needed_is_told_with_what_would_help() -> None:
+def test_the_check_names_settings_that_add_needless_noise_with_a_remedy() -> None:
     promise = Crowd(epsilon=1.0, reports=30_000, delta=1e-8, honest=0.9, max_local_epsilon=4.0)
     assert "a report may reveal 4 at most; with a larger max_local" in what_decides(
         promise, 4.0, 0.5, 4

@@ -81,7 +81,7 @@ def test_gaussians_are_told_as_the_books_have_it(mu: float) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
-def test_what_a_report_alone_says_is_a_gaussians(epsilon: float) -> None:
+def test_one_report_reveals_no_more_than_its_gaussian(epsilon: float) -> None:
     mu, lie = mu_of_pure(epsilon), 1 / (1 + exp(epsilon))
     for share in (0.0, 0.2, 0.5, 0.9, 1.0, 1.1):
         at = share * epsilon
@@ -208,7 +208,7 @@ def test_a_device_stops_at_the_cap_over_all_crowds_and_goes_on_a_year_later(
     assert ledger._json(view, [])["crowds_cap"] == view.crowds_cap
 
 
-def test_what_was_spent_is_kept_and_of_two_accounts_the_larger(catalog: Catalog) -> None:
+def test_the_larger_of_two_accounts_counts_as_spent(catalog: Catalog) -> None:
     metrics = _tight(catalog, 2.5)
     accounts = {"one": Account(), "other": Account()}
     charges = [charge(accounts, metrics["one"], TODAY + day, "") for day in range(3)]

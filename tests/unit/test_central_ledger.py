@@ -96,7 +96,7 @@ def test_a_device_counts_both_and_stops_at_either(
 
 
 @pytest.mark.slow
-def test_what_is_counted_is_never_below_what_the_exact_account_says(
+def test_the_ledger_never_counts_less_than_the_exact_account(
     metrics: dict[str, Metric],
 ) -> None:
     metric, accounts = metrics["crowded"], {"crowded": Account()}
@@ -110,7 +110,7 @@ def test_what_is_counted_is_never_below_what_the_exact_account_says(
             assert exact <= accounts["crowded"].central == reports
 
 
-def test_what_former_versions_wrote_counts_as_it_does_for_whoever_looks() -> None:
+def test_accounts_of_former_versions_are_read_with_the_same_sums() -> None:
     former = Account(spent=18.3, epochs={TODAY: 1}, losses={TODAY: 6.1}).data()
     del former["central"]
     assert Account.load(former).central == 18.3
@@ -199,7 +199,7 @@ def test_a_person_says_how_much_of_each_promise(
 
 
 @pytest.mark.slow
-def test_what_was_said_of_each_outlives_the_state_and_the_careful_word_holds(
+def test_preferences_survive_loss_of_the_state_and_the_stricter_holds(
     device: Callable[[State, int], Client], tmp_path: Path
 ) -> None:
     folder = tmp_path / "s"

@@ -60,7 +60,7 @@ def test_a_device_is_charged_the_promise_once_in_so_many_days(metric: Metric) ->
     assert composed_epsilon([(crowd, 19)], 3 * crowd_in(metric).delta) <= accounts["theme"].central
 
 
-def test_what_is_forgotten_is_charged_anew_and_a_small_report_by_itself(metric: Metric) -> None:
+def test_a_forgotten_period_is_charged_again_and_small_reports_separately(metric: Metric) -> None:
     accounts = {"theme": Account()}
     assert charge(accounts, metric, 7, "") is None
     accounts["theme"] = accounts["theme"].sums(8 * 86_400.0)
@@ -115,7 +115,7 @@ def test_no_span_of_the_ledger_has_more_epochs_than_the_promise_is_of(
         ),
     ],
 )
-def test_what_does_not_go_with_it_is_refused_with_the_remedy(
+def test_fields_that_a_central_period_excludes_are_refused_with_a_remedy(
     old: str, new: str, message: str
 ) -> None:
     with pytest.raises(CatalogInvalid, match=message):

@@ -138,7 +138,7 @@ def test_an_installation_of_version_0_2_goes_on_under_python_3_13(
         transport.close()
 
 
-def test_who_trusts_an_authority_of_version_0_2_trusts_what_it_signs_once_renewed(
+def test_clients_of_an_old_authority_trust_its_renewed_certificates(
     tmp_path: Path,
 ) -> None:
     shutil.copytree(OLD, tmp_path, dirs_exist_ok=True)

@@ -64,9 +64,7 @@ def test_the_best_is_chosen(
         ('parts = { a = ["x", "y"], b = ["x", "y"] }', "pairs"),
     ],
 )
-def test_where_one_mechanism_answers_auto_is_that_one(
-    tmp_path: Path, more: str, mechanism: str
-) -> None:
+def test_auto_is_the_only_suitable_mechanism(tmp_path: Path, more: str, mechanism: str) -> None:
     (tmp_path / "known.txt").write_text("vim\nemacs\n")
     [metric] = read_catalog(_catalog(tmp_path, more)).metrics.values()
     assert metric.mechanism == mechanism
@@ -99,7 +97,7 @@ def test_for_percentiles_haar_is_chosen_of_many_reports_outside_a_crowd(
     assert metric.parameters == {"low": 0, "high": 60, "buckets": size}
 
 
-def test_of_wave_and_haar_the_one_within_the_limits_is_chosen(tmp_path: Path) -> None:
+def test_auto_chooses_between_wave_and_haar_within_the_limits(tmp_path: Path) -> None:
     number = "kind = 'number'\nlow = 0\nhigh = 60\nreports = 300_000\nbuckets = 64"
     free, limited = (
         read_catalog(_catalog(tmp_path, f"{number}\n{limit}")).metrics["asked"]
@@ -246,7 +244,7 @@ def test_a_build_says_which_mechanism_it_keeps(
         ('values = ["a", "b"]\nreports = 9\npermanent_epsilon = 0.5', "is not below"),
     ],
 )
-def test_what_cannot_be_chosen_is_said(tmp_path: Path, more: str, says: str) -> None:
+def test_auto_names_why_no_mechanism_fits(tmp_path: Path, more: str, says: str) -> None:
     with pytest.raises(CatalogInvalid) as caught:
         read_catalog(_catalog(tmp_path, more))
     assert says in str(caught.value)

@@ -100,7 +100,7 @@ class _Hostile(str):
         raise RuntimeError("plaid-77")
 
 
-def test_what_an_object_of_the_app_raises_is_not_shown(client_of: ClientOf) -> None:
+def test_the_text_of_an_error_in_the_apps_object_is_not_shown(client_of: ClientOf) -> None:
     client = client_of(FakeShuffler())
     with pytest.raises(UnknownMetric, match="of this name"):
         client.report(_Hostile("theme"), "dark")
@@ -303,7 +303,7 @@ def test_no_server_makes_a_device_ask_it_without_a_pause(client_of: ClientOf) ->
     assert waits == [0.4, 0.8, 1.0, 1.0, 1.0, 1.0]
 
 
-def test_what_cannot_be_sent_in_time_waits(client_of: ClientOf) -> None:
+def test_a_report_that_cannot_be_sent_in_time_waits(client_of: ClientOf) -> None:
     shuffler = FakeShuffler(*[TryAgain("away", 60.0)] * 3)
     client = client_of(shuffler)
     client.report("theme", "dark")
@@ -314,7 +314,7 @@ def test_what_cannot_be_sent_in_time_waits(client_of: ClientOf) -> None:
     assert client.flush(HANG_SECONDS)
 
 
-def test_what_is_refused_for_good_is_dropped_and_counted(client_of: ClientOf) -> None:
+def test_a_finally_refused_report_is_dropped_and_counted(client_of: ClientOf) -> None:
     drops: list[tuple[str, str]] = []
     shuffler = FakeShuffler({0: "refused_expired"}, GivenUp("invalid_argument"))
     client = client_of(shuffler, on_drop=lambda *drop: drops.append(drop))
@@ -448,7 +448,7 @@ class _Answering(FakeShuffler):
         return super().submit(reports, timeout_seconds)
 
 
-def test_of_two_threads_that_close_a_client_both_learn_that_all_was_delivered(
+def test_two_threads_that_close_a_client_both_learn_of_the_delivery(
     client_of: Callable[..., Client],
 ) -> None:
     submitting, second = threading.Event(), threading.Event()

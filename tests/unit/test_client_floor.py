@@ -12,7 +12,7 @@ from tests.support.bundles import Signed
 
 
 @given(payload=st.binary(min_size=1, max_size=300), epoch=st.integers(0, 2**32 - 1))
-def test_what_is_sealed_opens(signed: Signed, payload: bytes, epoch: int) -> None:
+def test_a_sealed_payload_opens(signed: Signed, payload: bytes, epoch: int) -> None:
     key = read_opening_keys(signed.keys / "opening.keys.json")[0].load()
     info = seal_info("theme", epoch)
     assert (

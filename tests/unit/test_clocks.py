@@ -59,9 +59,7 @@ def test_clocks_that_agree_are_settled_after_an_hour() -> None:
 
 @pytest.mark.parametrize("step", [10 * YEAR, DAY, -DAY, -10 * YEAR])
 @pytest.mark.parametrize("who", ["machine", "redis"])
-def test_one_that_leaves_what_both_agreed_on_is_the_one_that_is_wrong(
-    who: str, step: float
-) -> None:
+def test_the_clock_that_leaves_the_agreed_time_is_the_wrong_one(who: str, step: float) -> None:
     times = Times()
     times.go_on(2 * HOUR)
     setattr(times, who, step)
@@ -159,7 +157,7 @@ def test_a_redis_that_does_not_answer_is_taken_to_run_on() -> None:
     assert round(clocks.latest() - times.right) == 0
 
 
-def test_who_did_not_look_for_long_begins_anew() -> None:
+def test_a_watch_of_clocks_restarts_after_a_long_pause() -> None:
     times = Times()
     times.go_on(HOUR)
     times.passed += 2 * HOUR

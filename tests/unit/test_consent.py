@@ -92,7 +92,7 @@ def test_off_survives_a_restart_and_reaches_other_processes(client_of: Make) -> 
     assert other.dropped == {"disabled": 2}
 
 
-def test_what_another_process_drew_while_off_is_never_sent(client_of: Make) -> None:
+def test_reports_that_another_process_drew_during_opt_out_are_never_sent(client_of: Make) -> None:
     shuffler = FakeShuffler()
     first, other = client_of(shuffler), client_of(shuffler)
     other.report("homepage", "a.example")
@@ -151,7 +151,7 @@ def test_off_waits_for_its_turn_where_others_write_all_the_time(
     assert client_of().report("theme", "dark") is Outcome.DISABLED, "it is written down"
 
 
-def test_who_has_just_written_comes_after_who_waits(tmp_path: Path) -> None:
+def test_a_waiting_writer_goes_before_the_last_writer(tmp_path: Path) -> None:
     order = list[str]()
 
     def waits() -> None:

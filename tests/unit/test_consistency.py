@@ -73,7 +73,7 @@ def test_the_whole_histogram_gains_and_single_values_pay() -> None:
         ([1.0], [1.0], -1),
     ],
 )
-def test_what_no_histogram_fits_is_refused(
+def test_estimates_that_no_histogram_fits_are_refused(
     estimates: list[float], variances: list[float], reports: float
 ) -> None:
     with pytest.raises(BadParameter):

@@ -95,7 +95,7 @@ def test_the_next_start_within_the_grace_says_it_and_a_later_one_no_more(
     assert len(shuffler.reports()) == 1
 
 
-def test_who_said_no_says_no_default_either(
+def test_an_opted_out_device_sends_no_default(
     covered: Signed, state: State, clock: FakeClock
 ) -> None:
     shuffler = FakeShuffler()

@@ -125,7 +125,7 @@ def test_parts_too_fine_for_a_crowd_are_refused_with_the_crowd_that_would_do() -
         ('mechanism = "mean.one_bit"\nepsilon = "much"\n', r'field "epsilon"'),
     ],
 )
-def test_what_is_no_number_of_a_crowd_is_named(more: str, message: str) -> None:
+def test_an_invalid_number_of_a_crowd_is_named(more: str, message: str) -> None:
     with pytest.raises(CatalogInvalid, match=message):
         _read(more)
 

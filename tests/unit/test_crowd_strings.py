@@ -65,7 +65,7 @@ def test_auto_takes_the_buckets_with_the_least_worst_error(crowd: int) -> None:
         assert least < sqrt(by_itself) / 3, "three times nearer than each report alone"
 
 
-def test_what_is_planned_is_what_answers_will_tell() -> None:
+def test_planned_errors_of_strings_are_those_of_answers() -> None:
     """Twenty crowds of a thousand strings by Zipf's law, each by hash functions of its own."""
     chance, people = np.random.default_rng(27), 100_000
     mechanism = build("local_hash", epsilon=7.0, hashes=4, width=2048)
@@ -169,7 +169,7 @@ def test_a_prefix_tree_keeps_the_promise_by_the_lies_of_its_geometry() -> None:
         (HASHED + 'width = "many"\n', r'field "width"'),
     ],
 )
-def test_what_cannot_be_kept_is_refused_with_its_remedy(more: str, message: str) -> None:
+def test_a_promise_that_cannot_hold_is_refused_with_a_remedy(more: str, message: str) -> None:
     with pytest.raises(CatalogInvalid, match=message) as error:
         _read(more)
     assert '"reports"' not in str(error.value), "which nobody wrote"
@@ -201,7 +201,7 @@ def test_a_plan_says_where_a_tree_finds_none(capsys: pytest.CaptureFixture[str])
     assert "at a local epsilon of 1, none in so few reports" in capsys.readouterr().out
 
 
-def test_what_a_crowd_of_hashed_strings_says_is_worked_out_for_given_numbers(
+def test_the_promise_of_a_crowd_of_hashed_strings_is_computed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     metric = _read(AUTO)

@@ -257,9 +257,7 @@ def _outbox(device: Device) -> list[bytes]:
     ],
 )
 @pytest.mark.parametrize("value", CELLS, ids=range(len(CELLS)))
-def test_one_row_that_cannot_be_sent_takes_only_itself(
-    device: Device, column: str, value: Any
-) -> None:
+def test_a_damaged_row_loses_no_other_row(device: Device, column: str, value: Any) -> None:
     client = device.start()
     for name in ("a", "b", "c"):
         client.report("homepage", f"{name}.example")

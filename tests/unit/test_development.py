@@ -110,7 +110,7 @@ def test_a_single_report_leaves_in_development_alone(
     assert Waits(dev[0], 3600.0).before_sending(left_over=False) == 0
 
 
-def test_what_is_said_of_a_metric_is_the_batch_that_is_in_force(
+def test_the_page_and_the_card_show_the_minimum_batch_in_force(
     dev: tuple[Bundle, StreamTable], production: tuple[Bundle, StreamTable]
 ) -> None:
     """The page's chip, and the privacy card: the catalog's number is not what protects here."""
@@ -291,7 +291,7 @@ def test_production_tells_of_no_single_report(production: tuple[Bundle, StreamTa
     assert asyncio.run(_watched(production[0], None)) == Watched([], "")
 
 
-def test_of_a_crowd_that_never_gathers_nothing_is_promised(
+def test_a_development_crowd_has_no_central_promise(
     dev: tuple[Bundle, StreamTable], production: tuple[Bundle, StreamTable]
 ) -> None:
     assert (production[1].streams["font"].mix, production[1].streams["font"].dummies) == (
@@ -310,7 +310,9 @@ def test_of_a_crowd_that_never_gathers_nothing_is_promised(
 
 
 @pytest.mark.parametrize("name", ["theme", "font"])
-def test_nothing_of_development_is_released(dev: tuple[Bundle, StreamTable], name: str) -> None:
+def test_answers_of_development_are_not_released(
+    dev: tuple[Bundle, StreamTable], name: str
+) -> None:
     collected = QueryEngine(dev[0], MemoryStore()).collected
     releases = Releases(collected, MemoryReleaseLog())
     with pytest.raises(BadParameter, match="Its answers are not released"):

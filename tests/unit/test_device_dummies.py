@@ -84,7 +84,7 @@ def test_how_many_they_are_and_what_they_name_are_coins(signed: Signed) -> None:
     assert chi2.sf(off, VALUES - 1) > 1e-7
 
 
-def test_none_are_made_in_development_where_nothing_is_hidden(signed: Signed) -> None:
+def test_devices_send_no_dummies_in_development(signed: Signed) -> None:
     metric = replace(signed.bundle.metric("theme"), development=True)
     bundle = replace(signed.bundle, metrics={"theme": metric}, history={"theme": metric.digest()})
     assert len(_sent(signed, bundle, MemoryState(), "dark")) == 1

@@ -57,7 +57,7 @@ def test_the_tree_is_a_stream_of_the_metric_at_its_epsilon() -> None:
     assert '"plugin/tree"' in stream_table(bundle)
 
 
-def test_what_shuffling_gives_either_stream_rests_on_its_own_loss() -> None:
+def test_shuffle_amplification_of_a_stream_uses_its_own_loss() -> None:
     """The metric's own figure counts the larger loss of both, since a device has one role."""
     rare = PLUGIN.replace("grr", "unary.oue").replace("epsilon = 2.0", "epsilon = 1.0")
     for text in (PLUGIN, rare):
@@ -82,7 +82,7 @@ def test_what_shuffling_gives_either_stream_rests_on_its_own_loss() -> None:
         ),
     ],
 )
-def test_what_cannot_look_for_strings_is_told_what_to_write(
+def test_a_metric_that_cannot_discover_strings_is_refused_with_a_remedy(
     change: tuple[str, str], message: str
 ) -> None:
     text = PLUGIN.replace(*change)
@@ -152,7 +152,7 @@ def test_a_period_has_one_draw(tmp_path: Path) -> None:
     assert streams == {("plugin",), ("plugin/tree",)}  # but for one in 8 million
 
 
-def test_what_is_no_text_is_refused_on_every_device_alike(tmp_path: Path) -> None:
+def test_a_value_that_is_no_text_is_refused_by_every_device(tmp_path: Path) -> None:
     signed = make_signed(tmp_path, CATALOG + PLUGIN, start=20_000 * DAY)
     clock = SystemClock(lambda: float(FIRST * DAY))
     for _ in range(8):

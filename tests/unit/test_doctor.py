@@ -145,7 +145,7 @@ def test_keys_that_end_soon_are_noted_and_keys_that_ended_are_a_fault(
         assert findings_of(signed.path, tmp_path)["keys"].verdict == verdict
 
 
-def test_what_is_broken_is_named_and_the_rest_is_examined_all_the_same(tmp_path: Path) -> None:
+def test_the_doctor_names_a_fault_and_examines_the_rest(tmp_path: Path) -> None:
     folder = tmp_path / "device"
     folder.mkdir()
     (folder / "hubbub.sqlite3").write_bytes(b"no database")

@@ -40,7 +40,7 @@ def test_a_months_reports_are_taken_for_a_month_after_its_end() -> None:
 
 
 @pytest.mark.slow
-def test_so_many_days_touch_so_many_epochs_at_most() -> None:
+def test_a_number_of_days_touches_at_most_the_stated_epochs() -> None:
     """Looked for over every day of four hundred years that they may begin on."""
     for length in ("week", "28d", "month"):
         seconds = EPOCH_SECONDS[length]

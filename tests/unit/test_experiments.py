@@ -64,7 +64,7 @@ def _catalog_file(folder: Path, text: str) -> Path:
         ("metrics.saved", 'metrics."new_menu.new"', "by which notices stop an arm"),
     ],
 )
-def test_what_is_no_experiment_is_refused_with_its_remedy(
+def test_an_invalid_experiment_is_refused_with_a_remedy(
     tmp_path: Path, before: str, after: str, problem: str
 ) -> None:
     assert before in CATALOG

@@ -77,7 +77,7 @@ def _with_team(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_with_team")
-def test_one_entry_is_read_checked_signed_and_read_again(tmp_path: Path) -> None:
+def test_one_declaration_reads_checks_and_signs_a_new_field(tmp_path: Path) -> None:
     text = CATALOG.replace("bits = 16", 'bits = 16\nteam = " shell "')
     signed = make_signed(tmp_path, text, start=20_000 * DAY)
     body = json.loads(signed.path.read_bytes().split(b"\n")[1])["metrics"]
@@ -91,7 +91,9 @@ def test_one_entry_is_read_checked_signed_and_read_again(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("_with_team")
-def test_one_entry_is_in_schema_reference_card_and_answers(tmp_path: Path, capsys: Capture) -> None:
+def test_one_declaration_adds_a_field_to_schema_reference_card_and_answers(
+    tmp_path: Path, capsys: Capture
+) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG.replace("bits = 16", 'bits = 16\nteam = "shell"'))
     homepage, theme = (read_catalog(path).metrics[name] for name in ("homepage", "theme"))
@@ -106,7 +108,7 @@ def test_one_entry_is_in_schema_reference_card_and_answers(tmp_path: Path, capsy
     assert "| read by |" in output_of(capsys, "privacy", "card", str(path), "--format", "markdown")
 
 
-def test_without_the_entry_there_is_no_such_field() -> None:
+def test_without_a_declaration_the_field_does_not_exist() -> None:
     with pytest.raises(CatalogInvalid, match=r'"team": is not known for rappor'):
         catalog_of(CATALOG.replace("bits = 16", 'bits = 16\nteam = "shell"'))
     assert "team" not in catalog_schema()["$defs"]["metric"]["properties"]

@@ -68,7 +68,7 @@ class Device:
         return dict(sorted(kinds.items()))
 
 
-def test_whatever_a_device_says_it_sends_one_of_every_stream(
+def test_a_device_sends_one_report_of_every_stream(
     filled: Signed, state: State, clock: FakeClock
 ) -> None:
     device = Device(filled, state, clock)
@@ -147,7 +147,7 @@ def test_cover_is_switched_off_and_on_and_nothing_is_lost_or_sent_twice(
     assert 2.9 < spent <= 3.0
 
 
-def test_who_is_off_sends_no_filler_and_what_waits_is_purged(
+def test_an_opted_out_device_sends_no_filler_and_deletes_waiting_reports(
     filled: Signed, state: State, clock: FakeClock
 ) -> None:
     device = Device(filled, state, clock)
@@ -174,7 +174,7 @@ def test_after_its_last_day_a_metric_has_no_fillers_either(
         ("cover = true", "cover = 1", '"cover": must be true or false'),
     ],
 )
-def test_what_cover_would_not_cover_is_refused(
+def test_a_metric_that_cover_cannot_hide_is_refused(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     with pytest.raises(CatalogInvalid, match=message):

@@ -78,7 +78,7 @@ def test_it_says_nothing_where_a_batch_has_left_or_nothing_waits(
         assert until_first_batch(metrics["theme"], terms, 1.0, has_left=True) == ""
 
 
-def test_where_the_shuffler_shows_no_number_it_says_how_many_the_first_batch_needs(
+def test_a_refusal_without_counts_says_how_many_the_first_batch_needs(
     metrics: dict[str, Metric],
 ) -> None:
     other = {Window("other", 19_000): {"acknowledged": 5, "pooled": 0}}
@@ -178,7 +178,7 @@ async def test_for_epochs_that_are_over_it_names_those_with_reports_and_the_rang
         await engine.estimate("theme", of("2022-01-09"))
 
 
-def test_of_a_hidden_number_of_reports_nobody_says_that_none_wait(
+def test_a_hidden_number_of_reports_is_never_shown_as_none_waiting(
     metrics: dict[str, Metric],
 ) -> None:
     plain = replace(metrics["crowded"], development=True)

@@ -80,7 +80,7 @@ def test_damage_of_a_state_passes_no_limit_and_turns_nothing_on(name: str, run_t
 
 
 @pytest.mark.parametrize("name", ["journal_life", "journal_noted"])
-def test_whatever_a_journal_holds_no_limit_is_passed(name: str, run_target: Run) -> None:
+def test_no_journal_content_exceeds_a_limit(name: str, run_target: Run) -> None:
     run_target(name)
 
 
@@ -88,16 +88,14 @@ def test_a_signed_bundle_is_refused_or_usable_in_every_respect(run_target: Run) 
     run_target("bundle_signed")
 
 
-def test_whatever_a_proof_says_the_logs_own_word_alone_is_believed(run_target: Run) -> None:
+def test_no_proof_makes_a_device_accept_an_unlogged_bundle(run_target: Run) -> None:
     run_target("bundle_proof")
 
 
 @pytest.mark.parametrize(
     "name", ["answer_submit", pytest.param("answers_submit", marks=pytest.mark.thorough)]
 )
-def test_whatever_a_shuffler_answers_nothing_is_lost_and_nothing_raised(
-    name: str, run_target: Run
-) -> None:
+def test_no_answer_of_a_shuffler_loses_a_report_or_raises(name: str, run_target: Run) -> None:
     run_target(name)
 
 
@@ -106,16 +104,14 @@ def test_a_batch_is_over_once_an_aggregator_has_taken_it_and_not_before(run_targ
 
 
 @pytest.mark.parametrize("name", ["answer_json", "answer_shown"])
-def test_whatever_an_aggregator_answers_is_shown_or_refused_in_words(
+def test_every_answer_of_an_aggregator_is_shown_or_refused_with_a_sentence(
     name: str, run_target: Run
 ) -> None:
     run_target(name)
 
 
 @pytest.mark.parametrize("name", ["http_raw", "http_asked"])
-def test_whatever_is_asked_over_http_is_answered_without_a_fault(
-    name: str, run_target: Run
-) -> None:
+def test_every_http_request_is_answered_without_a_fault(name: str, run_target: Run) -> None:
     run_target(name)
 
 

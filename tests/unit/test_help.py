@@ -100,7 +100,7 @@ def test_capacity_needs_no_catalog_and_says_what_it_supposes(
     assert "for example: hubbub plan --values 128" in refusal_of(capsys, "plan")
 
 
-def test_what_is_watched_before_it_runs_is_said_to_be_waited_for(
+def test_watch_says_that_it_waits_for_a_service_that_does_not_run(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     def ended(_: float) -> None:
@@ -122,7 +122,7 @@ def test_in_a_pipe_progress_is_a_line_a_minute(
     assert lines == ["proofs: 3 of 6 done, 1 min", "proofs: 6 of 6 done, 2 min"]
 
 
-def test_what_takes_long_is_announced_after_the_first_step_with_a_remedy(
+def test_a_long_command_announces_its_duration_and_a_remedy_after_one_step(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     moments = iter((0.0, 2.1, 4.2, 0.0, 0.1, 0.2))
@@ -174,7 +174,7 @@ def test_a_first_step_that_is_slower_than_the_others_announces_nothing(
         (("catalog", "chekc"), "there is no 'chekc'; did you mean \"check\"?"),
     ],
 )
-def test_what_is_no_number_day_or_choice_is_told_in_words(
+def test_a_wrong_number_day_or_choice_is_refused_with_a_sentence(
     arguments: tuple[str, ...], message: str, capsys: Capture
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -255,7 +255,7 @@ def test_too_many_arguments_are_refused_with_those_that_the_command_takes(
         ("plan cental --epsilon 1", """there is no 'cental'; did you mean "central"?"""),
     ],
 )
-def test_what_people_type_first_is_refused_with_what_to_type(
+def test_common_wrong_commands_are_refused_with_the_right_one(
     typed: str, remedy: str, capsys: Capture
 ) -> None:
     assert remedy in refusal_of(capsys, *typed.split())

@@ -144,7 +144,7 @@ def test_an_operator_signs_no_roots_that_are_not_certificates(signed: Signed) ->
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_what_a_catalog_would_be_refused_for_a_bundle_is(
+def test_a_bundle_is_refused_for_the_same_faults_as_a_catalog(
     body: dict[str, Any], change: Change
 ) -> None:
     open_bundle(_signed(json.dumps(body).encode()), "app.hubbub")

@@ -87,7 +87,7 @@ def test_a_body_that_is_cut_off_is_refused() -> None:
         _answer(url)
 
 
-def test_what_is_no_http_is_an_error_of_the_system() -> None:
+def test_an_answer_that_is_not_http_raises_oserror() -> None:
     with _server(b"SSH-2.0-OpenSSH_9.2\r\n") as url, pytest.raises(OSError, match="not HTTP"):
         _answer(url)
 
@@ -109,7 +109,7 @@ def test_a_server_that_hangs_up_is_away_and_speaks_no_other_protocol() -> None:
         "",
     ],
 )
-def test_what_is_no_address_of_a_server_is_refused_without_its_password(url: str) -> None:
+def test_an_invalid_server_address_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(ServiceUnavailable, match="is not an address of a service") as refusal:
         connect(url)
     assert "secret" not in str(refusal.value)

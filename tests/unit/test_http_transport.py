@@ -54,7 +54,7 @@ def server() -> Iterator[HttpShuffler]:
         (504, {}, PAGE),
     ],
 )
-def test_what_a_proxy_answers_loses_no_report(
+def test_a_proxys_answer_loses_no_report(
     server: HttpShuffler, status: int, headers: dict[str, str], body: bytes
 ) -> None:
     server.answers.append((status, headers, body))
@@ -221,7 +221,7 @@ def test_a_connection_that_the_other_end_has_ended_costs_no_failure() -> None:
         transport.close()
 
 
-def test_whatever_a_replaced_socket_raises_reports_wait(
+def test_reports_wait_if_a_replaced_socket_raises(
     server: HttpShuffler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def forbid(*_arguments: object, **_options: object) -> None:
@@ -367,7 +367,7 @@ def test_the_environments_proxy_is_asked_for_a_tunnel(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("place", ["http://127.0.0.1:70000", "proxy:eighty", "http://"])
-def test_past_a_proxy_that_is_no_address_nothing_is_sent(
+def test_an_invalid_proxy_address_is_not_bypassed(
     monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     monkeypatch.setenv("https_proxy", place)
@@ -382,7 +382,7 @@ def test_an_address_that_is_none_is_told(address: str) -> None:
         transport_to(address, roots=None)
 
 
-def test_other_ways_than_those_that_are_known_are_told() -> None:
+def test_unknown_transports_are_refused() -> None:
     with pytest.raises(BadParameter, match="ftp:// is not supported"):
         transport_to("ftp://a", roots=None)
     with pytest.raises(BadParameter, match="insecure is only for loopback"):

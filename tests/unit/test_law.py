@@ -75,7 +75,7 @@ def test_a_report_that_is_nowhere_or_twice_breaks_the_law(term: str, off: int) -
     assert not balances({**terms, term: terms[term] + off})
 
 
-def test_of_a_hidden_number_nobody_says_that_none_wait_or_were_withheld(tmp_path: Path) -> None:
+def test_a_hidden_number_is_never_shown_as_none_waiting_or_withheld(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     text = 'shuffler = "127.0.0.1:1"\n' + crowd_text(1000)
     hidden = text + "count_epsilon = 0.5\n"
@@ -93,7 +93,7 @@ def test_of_a_hidden_number_nobody_says_that_none_wait_or_were_withheld(tmp_path
         assert upstream_reports(metric, (7,), upstream) == expected
 
 
-async def test_of_production_what_waits_is_shown_over_all_streams_and_of_none() -> None:
+async def test_production_shows_waiting_reports_only_over_all_streams() -> None:
     shuffler = ShufflerTerms({WINDOW: {"acknowledged": 6, "pooled": 0}})
     shuffler.total = {"acknowledged": 10, "pooled": 4}
     result = await status(await _store(), shuffler)
@@ -106,7 +106,7 @@ async def test_of_production_what_waits_is_shown_over_all_streams_and_of_none() 
     assert some.waiting.startswith("Waiting reports are not shown")
 
 
-async def test_where_a_stream_hides_its_number_nobody_says_that_none_wait() -> None:
+async def test_a_stream_that_hides_its_number_never_shows_none_waiting() -> None:
     shuffler = ShufflerTerms({WINDOW: {"acknowledged": 6, "pooled": 0}})
     shuffler.total = {"acknowledged": 6}
     result = await status(await _store(), shuffler)
@@ -128,7 +128,7 @@ async def test_the_law_balances_after_the_shuffler_deleted_the_counters_of_epoch
     )
 
 
-async def test_without_the_shuffler_nothing_is_said_of_its_terms() -> None:
+async def test_without_the_shuffler_its_terms_are_unknown() -> None:
     for beyond in (None, ShufflerTerms(None)):
         result = await status(await _store(), beyond)
         assert (result.complete, result.balanced, result.total.balanced) == (False, None, None)

@@ -82,7 +82,7 @@ def test_a_lost_report_stays_lost_beside_balanced_epochs(capsys: Capture) -> Non
     assert "0 in all of them: dummies, pooled" in output
 
 
-def test_what_the_shuffler_did_not_tell_is_no_zero(capsys: Capture) -> None:
+def test_unknown_terms_of_the_shuffler_are_not_shown_as_zero(capsys: Capture) -> None:
     unknown = {"acknowledged": None, "dummies": None, "pooled": None, "withheld": None}
     windows = [{**_window("theme", day), **unknown, "balanced": None} for day in (1, 2)]
     document = _law([_window("theme", 1)], complete=False)
@@ -94,7 +94,7 @@ def test_what_the_shuffler_did_not_tell_is_no_zero(capsys: Capture) -> None:
     assert "BALANCE" not in output.upper().replace("BALANCED", "")
 
 
-def test_what_waits_unseen_is_neither_zero_nor_a_column(capsys: Capture) -> None:
+def test_hidden_waiting_reports_are_neither_zero_nor_a_column(capsys: Capture) -> None:
     sentence = "Waiting reports are not shown, and a stream from its first batch on: a number"
     law = {**_law([{**_window("theme", day), "pooled": 0} for day in (1, 2)]), "waiting": sentence}
     law["total"]["pooled"] = None

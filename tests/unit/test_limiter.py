@@ -120,7 +120,7 @@ def test_a_peer_is_an_address_without_its_port(first: str, other: str, *, same: 
     assert (known_as(first) == known_as(other)) is same
 
 
-def test_without_a_rate_nobody_waits_and_nobody_is_remembered() -> None:
+def test_without_a_rate_the_limiter_delays_and_remembers_nobody() -> None:
     limit = Limiter(0, 1, Clock())
     limit.charge(FIRST, 10**9)
     assert limit.wait_seconds(FIRST) == 0

@@ -68,7 +68,7 @@ def installation(tmp_path: Path) -> Installation:
     return Installation(tmp_path)
 
 
-def test_what_is_appended_is_a_stream_of_its_own_under_the_same_name(
+def test_an_appended_value_makes_a_new_stream_under_the_same_name(
     installation: Installation,
 ) -> None:
     first = installation.build(THREE)
@@ -93,7 +93,7 @@ def test_what_is_appended_is_a_stream_of_its_own_under_the_same_name(
         (FOUR, "unary.oue", "mechanism, values changed under an old name"),
     ],
 )
-def test_what_would_corrupt_totals_is_refused_as_before(
+def test_a_change_that_would_corrupt_totals_is_refused(
     values: list[str], mechanism: str, why: str, installation: Installation
 ) -> None:
     installation.build(THREE)
@@ -101,7 +101,7 @@ def test_what_would_corrupt_totals_is_refused_as_before(
         installation.build(values, mechanism)
 
 
-def test_what_was_appended_cannot_be_taken_away_or_exchanged(installation: Installation) -> None:
+def test_appended_values_cannot_be_removed_or_replaced(installation: Installation) -> None:
     installation.build(THREE)
     installation.build(FOUR)
     with pytest.raises(BundleRefused, match="values were removed under an old name"):
@@ -110,7 +110,7 @@ def test_what_was_appended_cannot_be_taken_away_or_exchanged(installation: Insta
         installation.build([*THREE, "blue"])
 
 
-def test_other_keeps_its_place_as_a_list_grows(installation: Installation) -> None:
+def test_other_keeps_its_index_when_a_list_grows(installation: Installation) -> None:
     rest = "other = true"
     installation.build(THREE, rest=rest)
     for values, tail in ((FOUR, ("other", "sepia")), (FOUR, ("other", "sepia")), (FIVE, ("blue",))):
@@ -152,7 +152,9 @@ def test_the_none_of_a_default_keeps_its_place_and_is_asked_of_everybody(
     )
 
 
-def test_what_was_other_before_is_not_what_it_is_now(installation: Installation) -> None:
+def test_other_before_and_after_an_appended_value_are_distinguished(
+    installation: Installation,
+) -> None:
     installation.build(THREE, rest="other = true")
     bundle = installation.build(FOUR, rest="other = true")
     first = _drawn(bundle, "theme", [600, 300, 100, 500], 1)  # of the 500 some meant sepia
@@ -308,7 +310,7 @@ def test_a_device_takes_the_longer_list_and_keeps_one_budget(installation: Insta
     assert [report.stream for report in shuffler.reports()] == ["theme", "theme/v4"]
 
 
-def test_who_knows_of_one_list_alone_refuses_the_bundle(installation: Installation) -> None:
+def test_an_sdk_without_grown_lists_refuses_the_bundle(installation: Installation) -> None:
     """Or an app with an older SDK would count four values as three."""
     installation.build(THREE)
     plain = (installation.folder / "app.hubbub").read_bytes()

@@ -39,7 +39,7 @@ def test_counts_outlive_the_program_and_add_up(signed: Signed, tmp_path: Path) -
     assert counting(signed, FolderState(tmp_path)).ledger().own_counts == {"theme": {"dark": 2}}
 
 
-def test_what_waits_of_another_run_stays_and_the_counts_are_never_sent(
+def test_local_mode_keeps_waiting_reports_and_never_sends_its_counts(
     signed: Signed, tmp_path: Path
 ) -> None:
     shuffler = FakeShuffler()
@@ -70,7 +70,7 @@ def test_a_no_ends_the_counting_and_forgetting_deletes_the_counts(
     assert client.ledger().own_counts == {"theme": {"light": 1}}
 
 
-def test_of_too_many_values_the_most_frequent_stay(tmp_path: Path) -> None:
+def test_local_mode_keeps_the_most_frequent_of_too_many_values(tmp_path: Path) -> None:
     state = FolderState(tmp_path)
     state.count({f"homepage: {number}": number for number in range(1, 1500)})
     state.count({"homepage: first": 5000})

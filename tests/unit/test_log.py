@@ -414,7 +414,7 @@ def test_more_under_a_name_that_was_retired_in_between_shows_in_the_audit(
     assert "lifetime_epsilon raised from 40 to 80 under an old name" in capsys.readouterr().out
 
 
-def test_what_is_missing_or_altered_in_a_served_log_is_named(
+def test_missing_or_altered_files_of_a_served_log_are_named(
     operator: Operator, capsys: Capture
 ) -> None:
     audit = ["log", "audit", str(operator.log), "--bundle", str(operator.out)]

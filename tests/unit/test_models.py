@@ -395,7 +395,7 @@ def test_an_example_that_is_refused_as_its_state_comes_is_given_up_and_counted(
     assert len(shuffler.reports()) == 1
 
 
-def test_who_has_told_awaits_no_state_when_its_program_starts_again(
+def test_a_device_that_reported_its_example_awaits_no_state_after_a_restart(
     late: tuple[Devices, int],
 ) -> None:
     devices, number = late
@@ -427,7 +427,7 @@ def test_an_example_that_waits_is_its_parents_after_a_fork(late: tuple[Devices, 
     assert len(shuffler.reports()) == 1
 
 
-def test_who_judges_waits_for_the_finished_model_and_tells_bin_and_label(signed: Signed) -> None:
+def test_a_held_out_device_waits_for_the_finished_model(signed: Signed) -> None:
     devices = Devices(signed)
     number = next(n for n in range(1000) if devices.turn(n) == ROUNDS + 1)
     devices.now = START * DAY + 2 * HOUR * (ROUNDS + 1) + 1
@@ -522,7 +522,7 @@ def test_an_older_state_and_another_of_one_number_are_refused(
         ([1, "free"], "Left ", "neither positive nor negative as written"),
     ],
 )
-def test_what_is_no_example_is_refused_and_not_shown(
+def test_an_invalid_training_example_is_refused_and_not_shown(
     signed: Signed, features: object, label: object, why: str
 ) -> None:
     devices = Devices(signed)
@@ -683,7 +683,7 @@ def test_a_changed_model_needs_a_new_name(signed: Signed, tmp_path: Path) -> Non
         refuse_changes(read_catalog(path).metrics, signed.bundle)
 
 
-def test_what_shuffling_gives_a_judged_model_holds_of_both_kinds_of_its_reports(
+def test_the_shuffled_epsilon_of_a_judged_model_covers_both_kinds_of_reports(
     signed: Signed,
 ) -> None:
     metric = replace(
@@ -749,7 +749,7 @@ def test_the_leaflet_says_of_a_model_that_a_device_tells_it_once(tmp_path: Path)
         assert often[question] == "once for life, at a time that your device draws"
 
 
-def test_what_mixing_gives_holds_of_the_round_of_columns_and_of_the_others(signed: Signed) -> None:
+def test_the_shuffled_epsilon_covers_the_first_round_and_the_others(signed: Signed) -> None:
     metric = signed.bundle.metrics["tariff"]
     rounds = [codes_of_round(metric, number) for number in (0, 1)]
     assert [round_mechanism.dimensions for round_mechanism in rounds] == [4, 8]
@@ -813,7 +813,7 @@ def test_the_audit_catches_codes_that_always_name_a_near_word(
     assert not single_report_check().passed
 
 
-def test_of_a_bin_that_nobody_is_in_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_bin_shows_nobody(capsys: pytest.CaptureFixture[str]) -> None:
     bins = [(0.0, 0.4, 1.02, 0.3, 0.2, 0.4), (0.4, 1.0, -0.02, 0.5, 0.0, 1.0)]
     show_calibration("calibration", "95%", bins)
     some, nobody = [line for line in capsys.readouterr().out.splitlines() if " to " in line]

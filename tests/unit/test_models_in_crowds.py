@@ -150,7 +150,7 @@ def _at(epsilon: float, metric: Metric) -> dict[str, Any]:
     return {"epsilon": epsilon, "parameters": parameters, "limits": limits}
 
 
-def test_without_rounds_a_crowd_has_twelve_and_a_device_is_in_four(tmp_path: Path) -> None:
+def test_a_model_in_a_crowd_has_twelve_rounds_by_default(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MODEL.replace("rounds = 4\nrounds_each = 2\n", ""))
     model = read_with_promises(path).metrics["churn"].model
@@ -222,7 +222,7 @@ def test_in_development_without_crowds_a_device_tells_all_its_rounds(churn: Metr
     assert charge({"churn": account}, metric, 3, "") is Outcome.OVER_BUDGET
 
 
-def test_of_classes_the_round_of_columns_is_told_by_the_codes_of_all(signed: Signed) -> None:
+def test_models_of_classes_report_columns_with_the_codes_of_all_rounds(signed: Signed) -> None:
     """So that all rounds are accounted for as one kind; what is beyond columns is no centre."""
     tariff = signed.bundle.metrics["tariff"]
     model = tariff.model

@@ -93,7 +93,7 @@ class _Interrupted:
 
 
 @pytest.mark.parametrize("place", ["reporting", "entering", "sending", "storing"])
-def test_what_a_signals_handler_raises_leaves_no_lock_behind(
+def test_an_exception_in_a_signal_handler_releases_all_locks(
     signed: Signed, tmp_path: Path, place: str
 ) -> None:
     def stop(*_: Any) -> None:
@@ -131,7 +131,7 @@ def test_what_a_signals_handler_raises_leaves_no_lock_behind(
 
 
 @pytest.mark.parametrize("place", ["starting the sender", "fetching tokens"])
-def test_what_a_signals_handler_raises_leaves_no_lock_that_is_only_tried(
+def test_an_exception_in_a_signal_handler_releases_a_lock_that_is_tried(
     signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     def stop(*_: Any) -> None:

@@ -88,7 +88,7 @@ def test_a_notice_says_what_was_signed(operator: Operator) -> None:
     assert len(signed) < 400
 
 
-def test_whoever_else_signed_or_altered_it_is_not_believed(operator: Operator) -> None:
+def test_a_notice_with_another_signature_or_content_is_refused(operator: Operator) -> None:
     signed = operator.notice(7, {"theme": ((NOON, 0.1),)})
     stranger = Ed25519PrivateKey.generate()
     theirs = replace(operator.built(8, {}), operator=stranger.public_key().public_bytes_raw())
@@ -109,7 +109,7 @@ def test_whoever_else_signed_or_altered_it_is_not_believed(operator: Operator) -
             open_notice(wrong, operator=operator.public)
 
 
-def test_what_no_notice_may_say_cannot_be_built(operator: Operator) -> None:
+def test_a_forbidden_notice_cannot_be_built(operator: Operator) -> None:
     half: tuple[Step, ...] = ((NOON, 0.5),)
     operator.built(1, {"theme": half})
     wrong: list[tuple[str, int, Steps]] = [
@@ -158,7 +158,7 @@ def test_a_stop_holds_at_once_and_takes_along_what_waits(operator: Operator) -> 
     assert client.outcomes[Outcome.STOPPED] == 1
 
 
-def test_who_is_turned_away_hears_it_too(operator: Operator) -> None:
+def test_a_refused_device_receives_the_notice_too(operator: Operator) -> None:
     notice = operator.notice(1, {"crashed": ((NOON, 0.0),)})
     shuffler = FakeShuffler(TryAgain("resource_exhausted", 60.0, notice))
     client = operator.client(shuffler)
@@ -169,7 +169,7 @@ def test_who_is_turned_away_hears_it_too(operator: Operator) -> None:
     assert client.dropped == {"stopped": 1}
 
 
-def test_what_waits_when_its_metric_is_stopped_never_leaves(operator: Operator) -> None:
+def test_waiting_reports_of_a_stopped_metric_never_leave(operator: Operator) -> None:
     state = MemoryState()
     shuffler = FakeShuffler()
     client = operator.client(shuffler, state)
@@ -184,7 +184,7 @@ def test_what_waits_when_its_metric_is_stopped_never_leaves(operator: Operator) 
     assert payload.fate == "stopped"
 
 
-def test_of_two_notices_of_one_number_the_first_stays(operator: Operator) -> None:
+def test_the_first_of_two_notices_with_one_number_stays(operator: Operator) -> None:
     state = MemoryState()
     _submit_once(state, operator.notice(5, {"theme": ((NOON, 0.0),)}), operator)
     _submit_once(state, operator.notice(5, {}), operator)
@@ -207,7 +207,7 @@ def test_an_older_notice_is_refused_after_a_restart_too(operator: Operator, tmp_
             assert (client.report("theme", "dark") is Outcome.STOPPED) is outcome
 
 
-def test_what_the_person_forgets_is_not_the_notice(operator: Operator, tmp_path: Path) -> None:
+def test_forgetting_keeps_the_notice(operator: Operator, tmp_path: Path) -> None:
     for state in (FolderState(tmp_path / "state"), MemoryState()):
         shuffler = _shuffler(operator.notice(6, {"theme": ((NOON, 0.0),)}))
         with operator.client(shuffler, state) as client:
@@ -254,7 +254,7 @@ def test_the_ledger_shows_what_is_asked_less(operator: Operator) -> None:
 
 
 @pytest.mark.slow
-def test_who_takes_part_at_a_lower_chance_would_have_before_whatever_they_hold(
+def test_a_lowered_sampling_selects_devices_independently_of_their_values(
     operator: Operator,
 ) -> None:
     """Estimates stay what they were: of a part of those who were asked, drawn by coins alone.

@@ -111,7 +111,7 @@ def client_of(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_what_is_no_number_of_the_range_is_no_value(mechanism: str, client_of: Any) -> None:
+def test_an_invalid_number_is_no_value(mechanism: str, client_of: Any) -> None:
     name = mechanism.replace(".", "_")
     strict, lenient = client_of(strict=True), client_of(strict=False)
     for value in NONE:

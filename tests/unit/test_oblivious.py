@@ -139,7 +139,7 @@ def test_a_request_of_too_many_parts_is_refused_before_it_is_read_through(many: 
     st.lists(st.tuples(NAMES, st.binary(max_size=200)), max_size=4),
     st.sampled_from([1, 64, 1024]),
 )
-def test_what_is_written_is_read(
+def test_written_binary_http_is_read_back(
     content: bytes, headers: list[tuple[bytes, bytes]], step: int
 ) -> None:
     request = replace(SMALL, path=b"/v1/reports", headers=tuple(headers), content=content)
@@ -153,7 +153,7 @@ def test_what_is_written_is_read(
 
 
 @given(st.binary(max_size=80))
-def test_whatever_else_comes_is_refused_in_words(noise: bytes) -> None:
+def test_random_bytes_are_refused_with_a_sentence(noise: bytes) -> None:
     for reader in (read_request, read_response):
         with suppress(BadPayload):
             reader(noise)

@@ -157,7 +157,7 @@ def test_a_preference_outlives_whatever_befalls_the_state(
 
 
 @pytest.mark.parametrize("happens", MISHAPS)
-def test_what_was_spent_outlives_whatever_befalls_the_state(
+def test_spent_budget_survives_every_loss_of_the_state(
     device: Device, happens: Callable[[Device], None]
 ) -> None:
     for _ in range(3):
@@ -213,7 +213,7 @@ def test_a_no_where_the_folder_never_could_be_used_is_kept(device: Device) -> No
     assert device.start().report("theme", "dark") is Outcome.QUEUED
 
 
-def test_what_cannot_be_written_down_anywhere_raises_and_holds_for_this_process(
+def test_an_unstorable_decision_raises_and_holds_for_this_process(
     device: Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     device.folder.write_text("a file")
@@ -227,7 +227,7 @@ def test_what_cannot_be_written_down_anywhere_raises_and_holds_for_this_process(
     assert not client_state(client).device_state().is_on
 
 
-def test_what_memory_knew_is_the_folders_once_it_can_be_used(device: Device) -> None:
+def test_decisions_in_memory_are_stored_once_the_folder_can_be_used(device: Device) -> None:
     device.folder.write_text("a file")
     client = device.start()
     client.report("theme", "dark")
@@ -478,7 +478,7 @@ def test_a_state_of_version_0_1_goes_on_with_its_own_consent(device: Device, *, 
     assert device.start().report("theme", "dark") is outcome, "the new witness knows"
 
 
-def test_what_a_state_of_version_0_1_had_spent_outlives_forgetting(device: Device) -> None:
+def test_budget_spent_in_version_0_1_survives_forgetting(device: Device) -> None:
     client = device.start()
     client.report("theme", "dark")
     client.report("homepage", "a.example")
@@ -526,7 +526,7 @@ def test_version_0_1_beside_this_one_is_no_damage(device: Device) -> None:
 
 
 @pytest.mark.parametrize("fact", ["generation", "preference"])
-def test_what_version_0_1_said_beside_this_one_is_heard_and_no_damage(
+def test_a_change_by_version_0_1_is_read_and_not_taken_for_damage(
     device: Device, fact: str
 ) -> None:
     """It counts no commit for it. Taken for damage, the secret went, and all that waited."""

@@ -158,7 +158,7 @@ def test_estimates_are_unbiased_and_their_variance_exact(values: int) -> None:
 
 @pytest.mark.parametrize("values", [2, 3])
 @pytest.mark.parametrize("come", [1, 2, 3])
-def test_of_a_crowd_on_its_way_nothing_is_too_sure(values: int, come: int) -> None:
+def test_intervals_of_a_partly_delivered_crowd_are_wide_enough(values: int, come: int) -> None:
     """Some of its reports have come, nobody knows how many of them are dummies: a share counts.
 
     Estimates are of what those people hold who are expected among them.
@@ -247,13 +247,13 @@ def test_answers_and_the_flag_know_of_dummies() -> None:
     assert p_value([2400, 200, 200, 200], 1000, dummies=2000) < 1e-6
 
 
-def test_what_holds_no_single_value_has_no_dummies() -> None:
+def test_a_mechanism_without_single_values_has_no_dummies() -> None:
     oue = build("unary.oue", epsilon=1.0, categories=4)
     with pytest.raises(ShapeMismatch, match="each dummy has one value"):
         oue.estimate(Totals(cells=[1, 2, 3, 4], reports=10, dummies=5))
 
 
-async def test_of_fewer_than_its_crowd_nobody_is_told_anything() -> None:
+async def test_a_query_below_the_crowd_is_refused() -> None:
     """Neither dummies nor a shuffler that passed on one report make a crowd."""
     metric = promised_catalog_of(CATALOG).metrics["theme"]
     bundle = Bundle(

@@ -169,7 +169,7 @@ def test_each_statement_names_its_source_and_each_paper_has_decisions(tmp_path: 
         assert any(statement.source == DECIDE for statement in paper.statements)
 
 
-def test_without_runs_nobody_is_named_and_sharing_is_to_be_decided(tmp_path: Path) -> None:
+def test_without_runs_the_papers_name_nobody(tmp_path: Path) -> None:
     by_name = papers_of(tmp_path, CATALOG[: CATALOG.index("[runs]")])
     text = {statement.subject: statement.text for statement in by_name["stores"].statements}
     assert text["Google: shared?"].startswith(DECIDE)

@@ -183,7 +183,7 @@ def test_too_many_tables_are_refused() -> None:
         ),
     ],
 )
-def test_what_is_reported_wrongly_is_told_and_never_shown(
+def test_a_wrong_value_of_parts_is_refused_and_never_shown(
     tmp_path: Path, profile: object, message: str
 ) -> None:
     with pytest.raises(ValueOutOfDomain) as caught:
@@ -227,7 +227,7 @@ def test_every_cell_is_within_its_error_and_tables_agree() -> None:
     assert np.allclose(of_b[0], tables((2, 3, 4), picture)[2].sum(axis=1), atol=1e-3 * reports)
 
 
-def test_what_agrees_already_stays_as_it_is() -> None:
+def test_consistent_tables_stay_unchanged() -> None:
     mechanism = PairedParts(1.0, (2, 3, 4))
     even = np.repeat([100 / cells for cells in mechanism.cells], mechanism.cells)
     assert np.allclose(consistent_tables(mechanism.sizes, even, np.ones_like(even), 100.0), even)

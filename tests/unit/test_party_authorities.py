@@ -81,7 +81,7 @@ def test_the_other_partys_redis_and_people_are_not_let_in(
         assert _meet(TlsFolder(tls, service), TlsFolder(tls, role)) == f"hubbub {role}"
 
 
-def test_what_is_no_other_party_is_refused(
+def test_a_wrong_file_of_the_other_party_is_refused(
     parties: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shuffler, aggregator = parties

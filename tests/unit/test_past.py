@@ -312,7 +312,9 @@ def test_mistakes_are_refused_without_the_value(signed: Signed, clock: FakeClock
         assert "secret" not in str(caught.value)
 
 
-def test_what_an_app_reports_is_captured(signed: Signed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_that_an_app_reports_are_captured(
+    signed: Signed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HUBBUB_BUNDLE", str(signed.path))
     with capture() as captured:
         client = Client.from_bundle()
@@ -387,7 +389,7 @@ def test_limits_and_mechanisms_of_other_values_are_refused(tmp_path: Path) -> No
         (FUNNEL, 1, ""),
     ],
 )
-def test_who_counts_devices_that_their_limit_has_stopped_is_warned(
+def test_the_check_warns_of_activity_that_a_limit_stops(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, reports: int, warning: str
 ) -> None:
     path = tmp_path / "metrics.toml"

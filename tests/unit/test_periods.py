@@ -112,7 +112,7 @@ def test_a_day_on_which_a_device_does_not_run_is_missed(client_of: Make) -> None
             assert client.report("theme", "dark") is Outcome.NOT_ITS_DAY
 
 
-def test_who_had_all_forgotten_reports_no_more_in_that_period(client_of: Make) -> None:
+def test_a_device_that_forgot_reports_no_more_in_that_period(client_of: Make) -> None:
     state = MemoryState()
     with client_of(3, state) as client:
         client.disable(forget=True)
@@ -134,7 +134,7 @@ def test_a_smaller_tier_in_between_is_no_second_report(client_of: Make) -> None:
     assert report_days
 
 
-def test_what_was_sent_is_of_the_day(client_of: Make) -> None:
+def test_a_report_belongs_to_the_day_of_its_sending(client_of: Make) -> None:
     state = MemoryState()
     for day in range(30):
         with client_of(day, state) as client:
@@ -172,7 +172,7 @@ def metric_of(tmp_path: Path, period: str) -> Metric:
     ("period", "days", "most"),
     [("30d", 1, 1), ("30d", 2, 2), ("30d", 31, 2), ("30d", 32, 3), ("month", 366, 13)],
 )
-def test_what_a_person_says_in_a_span_is_a_report_a_period(
+def test_a_person_sends_one_report_per_period(
     period: str, days: int, most: int, tmp_path: Path
 ) -> None:
     metric = metric_of(tmp_path, period)
@@ -209,7 +209,7 @@ def test_a_person_is_in_one_crowd_a_period(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_period_is_refused(lines: str, message: str) -> None:
+def test_an_invalid_period_is_refused(lines: str, message: str) -> None:
     with pytest.raises(CatalogInvalid, match=message):
         catalog_of(CATALOG.replace("[metrics.theme]", f"[metrics.theme]\n{lines}"))
 

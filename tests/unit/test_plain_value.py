@@ -34,7 +34,7 @@ class OfNumpy:
         return bool(self.value)
 
 
-def test_one_number_of_numpys_is_pythons_own_and_nothing_else_is() -> None:
+def test_only_single_numpy_numbers_become_python_numbers() -> None:
     for kind, number_of_python in (("f", 12.0), ("i", 12), ("u", 12), ("b", True)):
         number = as_python(OfNumpy(12, kind))
         assert (number, type(number)) == (number_of_python, type(number_of_python))

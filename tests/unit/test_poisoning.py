@@ -186,7 +186,7 @@ def _share(  # noqa: PLR0917 what one answer is made of
     return share, sum(values[place].stderr for place in places) / unit
 
 
-def test_what_cannot_be_attacked_is_named() -> None:
+def test_an_impossible_attack_is_named() -> None:
     with pytest.raises(BadParameter, match="at least one target"):
         maximal_gain(BUILD["grr"](epsilon=1.0, categories=3), [])
     with pytest.raises(BadParameter, match="too many to examine"):

@@ -141,7 +141,7 @@ def test_an_issuer_cannot_answer_one_of_many_with_another_key() -> None:
             poprf.finalize(inputs, mixed, proof, _PUBLIC, _INFO)
 
 
-def test_what_is_no_element_is_not_evaluated() -> None:
+def test_an_invalid_element_is_not_evaluated() -> None:
     for element in (bytes(32), b"\xff" * 32, b"short"):
         with pytest.raises(BadParameter):
             poprf.blind_evaluate(_KEY, [element], _INFO)
@@ -156,7 +156,7 @@ def test_an_answer_of_any_length_is_checked_before_it_is_read() -> None:
             poprf.finalize([(b"one", value)], [element], proof, _PUBLIC, _INFO)
 
 
-def test_where_no_library_may_be_loaded_from_temporary_files_the_remedy_is_said(
+def test_a_system_that_loads_no_temporary_library_gets_a_remedy(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "rbcl.py").write_text("raise OSError('failed to map segment')\n")

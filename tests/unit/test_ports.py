@@ -53,7 +53,7 @@ def test_a_port_is_given_to_one_process_for_as_long_as_that_lives(
     assert child_process.free_port() == first
 
 
-def test_who_has_a_port_can_listen_there_and_no_port_is_given_twice() -> None:
+def test_a_reserved_port_is_free_and_never_given_twice() -> None:
     port_numbers = [child_process.free_port() for _ in range(30)]
     assert len(set(port_numbers)) == len(port_numbers)
     with socket.create_server(("127.0.0.1", port_numbers[0])):

@@ -23,7 +23,7 @@ HOSTILE = f"\x1b[31m\u202eev\u200bil{MANY}:skull:[red]"
 UNSEEN = set(MANY)
 
 
-def test_what_is_unseen_or_commands_is_shown_and_the_rest_is_as_it_was() -> None:
+def test_invisible_and_control_characters_are_escaped_and_others_unchanged() -> None:
     assert not set(visible(HOSTILE)) & UNSEEN
     assert visible("\x1b\u202e\U000e0101\n") == r"\u001b\u202e\udb40\udd01\u000a"
     for harmless in ("größer", "日本語", "עברית", "\U0001f600", "a b", r"\u0041"):
@@ -138,7 +138,7 @@ def test_no_cell_of_csv_is_a_formula_whatever_stands_before_it(text: str) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "a=1", " x", "1", "5-3", "ü", "a@b", "(=1)", "\u200bx"])
-def test_what_is_no_formula_stays_as_it_is(text: str) -> None:
+def test_a_text_that_is_no_formula_is_unchanged(text: str) -> None:
     assert inert(text) == text
 
 

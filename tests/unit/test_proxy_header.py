@@ -80,13 +80,13 @@ def test_a_header_names_a_caller_and_nothing_after_it_is_taken(
         _v2(0x21, 0x11, IPV4 + bytes(4096)),
     ],
 )
-def test_what_is_no_header_of_a_connection_is_refused(header: bytes) -> None:
+def test_an_invalid_proxy_header_is_refused(header: bytes) -> None:
     with pytest.raises(BadProxyHeader):
         _read(header)
 
 
 @pytest.mark.slow
-def test_whatever_comes_is_a_caller_or_refused() -> None:
+def test_every_proxy_header_gives_a_caller_or_is_refused() -> None:
     drawn = random.Random(20261124)
     whole = [_v2(0x21, 0x11, IPV4), b"PROXY TCP4 192.0.2.1 10.0.0.1 4321 443\r\n"]
     refused = 0

@@ -38,7 +38,7 @@ from hubbub.runtime.redis.client import connect_redis
 )
 @pytest.mark.parametrize("scheme", ["redis", "rediss", "http"])
 @pytest.mark.parametrize("who", ["user:se/cret#word@", "user:secret-word@", ":secret-word@"])
-def test_what_is_no_url_is_said_in_one_line_without_the_password(
+def test_an_invalid_redis_url_is_named_in_one_line_without_the_password(
     scheme: str, who: str, rest: str
 ) -> None:
     with pytest.raises(StoreUnavailable) as caught:

@@ -68,9 +68,7 @@ print(client.report("theme", "dark").value, client.flush(0), client.close(0))
 """
 
 
-def test_where_no_file_may_grow_an_app_neither_dies_nor_hears_of_it(
-    signed: Signed, tmp_path: Path
-) -> None:
+def test_a_file_size_limit_of_zero_does_not_end_the_app(signed: Signed, tmp_path: Path) -> None:
     """A limit of zero bytes (ulimit -f 0): the system kills who writes, unless it ignores that."""
     surroundings = {**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
     command = [sys.executable, "-c", _LIMITED, str(signed.path)]
@@ -93,7 +91,7 @@ class _NoThreads:
         monkeypatch.setattr(threading.Thread, "start", refuse)
 
 
-def test_where_no_thread_starts_flush_sends_and_later_a_thread(
+def test_without_threads_flush_sends_and_a_thread_starts_later(
     signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with http_shuffler() as server:
@@ -210,7 +208,7 @@ def test_a_daemon_that_reuses_all_descriptors_keeps_its_files_and_its_next_start
         pytest.param("state.lock", 3600, marks=pytest.mark.thorough),
     ],
 )
-def test_where_another_process_locks_the_state_flush_and_close_end_and_nothing_is_lost(
+def test_flush_and_close_end_while_another_process_locks_the_state(
     file: str,
     hold_seconds: float | None,
     signed: Signed,
@@ -249,7 +247,7 @@ def test_where_another_process_locks_the_state_flush_and_close_end_and_nothing_i
 
 
 @pytest.mark.parametrize("is_entered", [False, True])
-def test_what_a_client_in_memory_cannot_send_is_dropped_and_counted_when_it_closes(
+def test_reports_in_memory_that_cannot_be_sent_are_dropped_at_close(
     signed: Signed, tmp_path: Path, *, is_entered: bool
 ) -> None:
     """As on a disk that is full from start to end: there is no next start that could send it."""
@@ -274,7 +272,7 @@ def test_what_a_client_in_memory_cannot_send_is_dropped_and_counted_when_it_clos
 
 
 @pytest.mark.parametrize("has_journal", [False, True])
-def test_what_is_in_no_journal_and_cannot_be_entered_is_dropped_when_the_client_closes(
+def test_reports_without_a_journal_that_cannot_be_stored_are_dropped_at_close(
     signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_journal: bool
 ) -> None:
     def no_room(_folder: Path, _number: int) -> Journal:

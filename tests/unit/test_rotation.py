@@ -120,7 +120,7 @@ def test_the_command_says_what_it_did(
     assert "cannot be written" in refusal_of(capsys, "keys", "rotate", str(tmp_path / "none"))
 
 
-def test_one_clock_alone_deletes_no_key(
+def test_one_wrong_clock_deletes_no_key(
     folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wrong clock, ten years ahead or half a year: the operator has to say the day, too."""

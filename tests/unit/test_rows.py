@@ -141,6 +141,6 @@ def test_a_p_value_beside_intervals_of_picked_rows_is_said_to_be_of_its_row_alon
 
 
 @pytest.mark.parametrize(("field", "text"), [("estimate", "0"), ("share", "0.0%")])
-def test_what_rounds_to_zero_has_no_sign(field: str, text: str) -> None:
+def test_a_number_that_rounds_to_zero_has_no_sign(field: str, text: str) -> None:
     [column] = [column for column in COLUMNS["estimates"] if column.field == field]
     assert cell(column, {field: -0.0004}, of_means=False) == text

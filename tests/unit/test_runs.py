@@ -51,7 +51,7 @@ def test_the_ledger_says_who_runs_what_as_it_was_signed(
     )
 
 
-def test_who_runs_what_is_signed_and_a_change_of_it_is_told(tmp_path: Path) -> None:
+def test_the_operators_of_services_are_signed_and_a_change_is_shown(tmp_path: Path) -> None:
     out = build(tmp_path, TWO)
     old = read_bundle(out)
     altered = tmp_path / "altered.hubbub"

@@ -64,6 +64,6 @@ def test_a_device_decides_once_an_epoch_and_spends_nothing_if_not(client_of: Mak
 
 
 @pytest.mark.parametrize("wrong", ["0", "1.5", "nan", '"some"', "true"])
-def test_what_is_no_chance_is_refused(wrong: str) -> None:
+def test_an_invalid_sampling_chance_is_refused(wrong: str) -> None:
     with pytest.raises(CatalogInvalid, match=r'field "sampling": must be a chance in \[1e-06, 1\]'):
         catalog_of(SAMPLED.replace("sampling = 0.25", f"sampling = {wrong}"))

@@ -110,7 +110,7 @@ def test_every_catalog_here_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), [case[:2] for case in WRONG])
-def test_what_the_parser_refuses_of_a_field_the_schema_does(old: str, new: str) -> None:
+def test_the_schema_refuses_what_the_parser_refuses(old: str, new: str) -> None:
     assert bool(_problems(CATALOG.replace(old, new, 1))) is (new not in BEYOND_THE_SCHEMA)
 
 

@@ -142,7 +142,7 @@ def test_a_line_that_a_full_disk_cuts_is_counted_and_the_next_begins_anew(file: 
     assert last.endswith("last")
 
 
-def test_nothing_is_answered_whose_line_in_the_log_is_lost(
+def test_a_request_that_a_full_log_cannot_record_is_not_answered(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audit = AuditTrail(None, set, time.time)

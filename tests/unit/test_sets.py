@@ -79,7 +79,7 @@ def test_people_above_most_hold_more_than_a_device_reports() -> None:
         (SETS + "crowd = 1000\ncentral_epsilon = 1.0\n", "is of listed values, with grr; of parts"),
     ],
 )
-def test_what_is_no_question_of_sets_is_refused(rest: str, message: str) -> None:
+def test_an_invalid_metric_of_sets_is_refused(rest: str, message: str) -> None:
     with pytest.raises(CatalogInvalid) as error:
         _metric(rest)
     assert message in str(error.value)

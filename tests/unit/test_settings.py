@@ -144,7 +144,7 @@ def test_an_argument_that_is_no_setting_is_refused(arguments: dict[str, Any], re
 
 @pytest.mark.parametrize("path", ["", "a\0b", "\ud800", b"bytes", 7, ["a"]])
 @pytest.mark.parametrize("name", ["bundle", "state_dir"])
-def test_what_is_no_path_is_no_setting(name: str, path: Any) -> None:
+def test_a_path_setting_that_is_no_path_is_refused(name: str, path: Any) -> None:
     with pytest.raises(BadParameter, match=f"{name} is not a path"):
         Settings.read({}, **{name: path})
 
@@ -209,7 +209,9 @@ def test_the_environment_alone_starts_a_client(
     assert (tmp_path / "here" / "hubbub.sqlite3").exists()
 
 
-def test_without_a_state_dir_the_state_is_this_users_own(signed: Signed, tmp_path: Path) -> None:
+def test_without_a_state_dir_the_state_is_in_the_users_folder(
+    signed: Signed, tmp_path: Path
+) -> None:
     client = Client.from_bundle(signed.path, insecure=True)
     client.close(0)
     (state_file,) = (tmp_path / "xdg" / "hubbub").glob("*/hubbub.sqlite3")
@@ -226,7 +228,7 @@ def test_disabled_by_the_environment_reports_nothing_and_keeps_nothing(
     assert not (tmp_path / "xdg").exists()
 
 
-def test_what_a_person_says_in_a_run_that_is_disabled_is_kept(
+def test_a_decision_in_a_disabled_run_is_stored(
     signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def start() -> Client:
@@ -351,7 +353,7 @@ def test_a_fault_of_our_own_is_an_outcome_in_production(
         idle_client(signed.bundle, strict=True, coins=Broken()).report("theme", "dark")
 
 
-def test_what_raises_as_it_is_read_is_no_value_and_its_text_is_nobodys(
+def test_an_object_that_raises_is_no_value_and_its_text_is_not_logged(
     signed: Signed, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Hostile:
@@ -468,7 +470,7 @@ def test_a_state_that_is_damaged_hurts_nobody(signed: Signed, tmp_path: Path) ->
     client.close(0)
 
 
-def test_where_nothing_can_be_written_down_nothing_is_reported(
+def test_without_a_writable_place_nothing_is_reported(
     signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("in the way")

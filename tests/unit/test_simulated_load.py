@@ -28,7 +28,7 @@ class Away:
         """Nothing is open."""
 
 
-def test_what_waited_and_left_with_a_later_wake_is_acknowledged_once(
+def test_a_report_that_leaves_at_a_later_wake_is_acknowledged_once(
     catalog_files: CatalogFiles,
 ) -> None:
     stop = multiprocessing.get_context("spawn").Event()

@@ -81,7 +81,7 @@ def test_a_month_of_a_daily_metric_is_all_its_days() -> None:
     assert select_epochs(EpochRange(epochs="2026-02-14"), months, "month", NOW) == months[1:]
 
 
-def test_of_a_range_that_must_be_there_the_first_epoch_stands_for_it() -> None:
+def test_a_range_is_represented_by_its_first_epoch_with_reports() -> None:
     def exact(epochs: str) -> list[int]:
         return select_epochs(EpochRange(epochs=epochs), DAYS, "day", NOW, exact=True)
 
@@ -101,7 +101,7 @@ def test_a_day_of_an_hourly_metric_is_all_its_hours() -> None:
     assert select_epochs(EpochRange("1d"), hours, "hour", NOW) == hours
 
 
-def test_nothing_held_is_nothing_meant() -> None:
+def test_without_epochs_every_selection_is_empty() -> None:
     for last, epochs in (("", ""), ("7d", ""), ("", "all"), ("", "closed")):
         assert select_epochs(EpochRange(last, epochs), [], "week", NOW) == []
 
@@ -129,7 +129,9 @@ def test_nothing_held_is_nothing_meant() -> None:
         ("", "2026-11-22T25:00", "2026-11-22T25:00 does not exist"),
     ],
 )
-def test_what_is_no_range_is_refused_with_what_is_one(last: str, epochs: str, message: str) -> None:
+def test_an_invalid_range_of_epochs_is_refused_with_an_example(
+    last: str, epochs: str, message: str
+) -> None:
     with pytest.raises(BadParameter, match=message):
         _days(last, epochs)
 

@@ -84,7 +84,7 @@ def _enter(state: State, *entries: OutboxEntry) -> list[Dropped]:
     return state.enter(noted, [], noted[-1].number)[0]
 
 
-def test_what_was_entered_by_a_call_that_raised_is_not_entered_again(
+def test_entries_stored_by_a_call_that_raised_are_not_stored_again(
     make: Make, entry_of: EntryOf
 ) -> None:
     state = make()
@@ -94,7 +94,7 @@ def test_what_was_entered_by_a_call_that_raised_is_not_entered_again(
     assert state.waiting() == 3
 
 
-def test_what_was_entered_is_taken_once_and_settled(make: Make, entry_of: EntryOf) -> None:
+def test_a_stored_entry_is_taken_once_and_settled(make: Make, entry_of: EntryOf) -> None:
     state = make()
     assert _enter(state, entry_of(epoch=1, payload=b"a"), entry_of(epoch=2, payload=b"b")) == []
     assert state.waiting() == 2
@@ -457,7 +457,7 @@ def test_a_journal_that_others_cut_or_delete_ends_no_process_and_loses_nothing(
     assert list((tmp_path / "s").glob("*.journal")) == []
 
 
-def test_where_there_is_no_journal_nothing_is_taken_for_another_processs(
+def test_without_a_journal_no_entry_is_taken_for_another_processs(
     tmp_path: Path, entry_of: EntryOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each start counts from one: as on Windows, or on a disk that has no room for a journal."""
@@ -473,7 +473,7 @@ def test_where_there_is_no_journal_nothing_is_taken_for_another_processs(
         state.close()
 
 
-def test_one_folder_is_one_state_however_it_is_reached(
+def test_two_paths_to_one_folder_share_one_state(
     tmp_path: Path, entry_of: EntryOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two ways to one file have one witness: neither takes the other's work for put back."""
@@ -494,7 +494,7 @@ def test_one_folder_is_one_state_however_it_is_reached(
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are none here")
 @pytest.mark.parametrize("name", ["hubbub.sqlite3", "0-a.journal", "lock", "witness"])
-def test_what_has_a_files_name_and_is_none_keeps_nobody_waiting(
+def test_a_pipe_or_folder_in_place_of_a_state_file_blocks_nobody(
     signed: Signed, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
@@ -625,7 +625,7 @@ def test_a_file_deleted_under_a_running_app_is_noticed_too(
     state.close()
 
 
-def test_what_a_memory_state_spent_is_known_after_a_restart(
+def test_budget_spent_in_memory_is_known_after_a_restart(
     tmp_path: Path, entry_of: EntryOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
@@ -646,7 +646,7 @@ def test_what_a_memory_state_spent_is_known_after_a_restart(
     assert Witnesses(folder).elsewhere.read() is None, "the folder knows now"
 
 
-def test_where_nothing_can_be_written_nothing_may_leave(
+def test_without_a_writable_place_no_report_leaves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry_of: EntryOf
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "not" / "there"))
@@ -697,7 +697,7 @@ def test_a_killed_process_without_a_folder_leaves_too_much_charged_and_never_too
     assert _enter(after, entry_of("theme", TODAY)) == [Dropped("theme", "already_reported")]
 
 
-def test_without_locks_nothing_leaves_where_the_folder_cannot_be_used(
+def test_without_locks_and_a_usable_folder_no_report_leaves(
     tmp_path: Path, entry_of: EntryOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))

@@ -70,7 +70,7 @@ def test_the_table_of_a_catalog_names_no_mechanism(catalog_files: CatalogFiles) 
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"streams": {"a": {}}, "keys": []}', "\x00"])
-def test_what_is_no_table_is_refused_with_the_remedy(tmp_path: Path, content: str) -> None:
+def test_an_invalid_stream_table_is_refused_with_the_remedy(tmp_path: Path, content: str) -> None:
     path = tmp_path / "streams.json"
     path.write_text(content)
     with pytest.raises(BadParameter, match="make it with: hubbub catalog build"):
@@ -79,7 +79,7 @@ def test_what_is_no_table_is_refused_with_the_remedy(tmp_path: Path, content: st
         read_stream_table(tmp_path / "absent.json")
 
 
-def test_what_is_refused_for_good_is_so_at_both_ends_of_what_time_it_may_be(
+def test_a_report_is_finally_refused_only_if_every_possible_time_refuses_it(
     table: StreamTable,
 ) -> None:
     today, long_after = _report(), (EPOCH + 99) * DAY

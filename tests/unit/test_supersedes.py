@@ -74,7 +74,7 @@ def _bundle(folder: Path, *tables: str) -> Bundle:
         ),
     ],
 )
-def test_what_cannot_be_joined_is_refused(tables: list[str], message: str) -> None:
+def test_metrics_that_cannot_be_joined_are_refused(tables: list[str], message: str) -> None:
     with pytest.raises(CatalogInvalid, match=rf'field "supersedes": .*{message}'):
         catalog_of(_catalog(*tables))
 

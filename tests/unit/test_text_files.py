@@ -73,9 +73,7 @@ def test_another_encoding_is_refused_by_file_and_line(tmp_path: Path, kind: str)
 
 
 @pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1e"])
-def test_what_some_programs_take_for_the_end_of_a_line_is_refused_in_a_list(
-    tmp_path: Path, end: str
-) -> None:
+def test_unusual_line_ends_are_refused_in_a_list(tmp_path: Path, end: str) -> None:
     (tmp_path / "list").write_text(f"first\nsecond{end}third\n")
     with pytest.raises(ValueError, match="list: line 2: contains a character that some"):
         read_list(tmp_path / "list")

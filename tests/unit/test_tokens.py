@@ -133,7 +133,7 @@ def test_every_report_goes_with_a_token_of_its_own(
     assert not issuer.takes(replace(first, token=first.token[:-1]))
 
 
-def test_what_is_asked_is_the_same_for_every_device_whatever_it_reports(
+def test_token_requests_are_the_same_for_every_device(
     plain: Signed, issuer: Issuer, clock: FakeClock
 ) -> None:
     bundle = _issued(plain.bundle, issuer)
@@ -255,7 +255,7 @@ def test_another_key_of_the_issuers_loses_no_report_that_waits(
     assert len({nonce_of(report.token) for report in shuffler.reports()}) == 3
 
 
-def test_who_asked_by_the_former_key_asks_the_same_by_the_new_one(
+def test_a_request_under_the_former_key_is_repeated_under_the_new_one(
     plain: Signed, state: State, clock: FakeClock
 ) -> None:
     """An account has its tokens once: another question would be answered with none."""
@@ -298,7 +298,7 @@ def test_a_wrong_proof_of_one_stream_keeps_the_reports_of_that_one_alone(
     assert all([want.blinded for want in wants] == size for wants in again), "the same, and no more"
 
 
-def test_what_the_shuffler_says_of_a_token_loses_no_report(
+def test_a_refused_token_loses_no_report(
     plain: Signed, state: State, issuer: Issuer, clock: FakeClock
 ) -> None:
     wrong = {0: "refused_no_token"}
@@ -455,7 +455,7 @@ def test_a_person_is_told_who_issues_tokens_and_what_that_sees(
     assert any("can link a token to its account" in sentence for sentence in sentences)
 
 
-def test_whatever_is_in_the_place_of_a_wallet_is_an_empty_one() -> None:
+def test_invalid_wallet_data_gives_an_empty_wallet() -> None:
     wallet = Wallet()
     requests = wallet.ask({("theme", 7, "key"): [(b"n" * 16, b"b" * 32)]})
     assert list(Wallet.load(wallet.data()).pending.values()) == list(requests.values())
@@ -499,7 +499,7 @@ def test_a_catalog_names_an_issuer_in_a_line_and_a_bundle_signs_its_key(
         (_LINE, "discover = 0.2\nother = true", '"discover": cannot be combined with tokens'),
     ],
 )
-def test_what_tokens_cannot_be_is_refused_with_the_line(
+def test_an_invalid_tokens_field_is_refused_with_its_line(
     line: str, metric: str, problem: str
 ) -> None:
     with pytest.raises(CatalogInvalid, match=problem):

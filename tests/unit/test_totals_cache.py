@@ -29,7 +29,7 @@ from tests.support.fakes import MemoryStore
 from tests.support.stores import commit_of
 
 
-def test_what_was_used_longest_ago_goes_first_and_what_is_too_much_is_not_kept() -> None:
+def test_the_cache_drops_the_oldest_entry_and_stores_none_that_is_too_large() -> None:
     recent: LruCache[str, str] = LruCache(10)
     for key, size in (("a", 4), ("b", 4)):
         recent.keep(key, key, size)
@@ -183,7 +183,7 @@ async def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> No
     assert await look() == [3, 6], "a batch of dummies alone changes the cells, too"
 
 
-async def test_who_asked_before_another_bundle_leaves_no_answer_of_the_former_one(
+async def test_a_query_that_began_before_a_new_bundle_stores_no_old_answer(
     tmp_path: Path,
 ) -> None:
     class Waiting(AnswerStore):

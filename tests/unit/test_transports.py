@@ -85,7 +85,7 @@ def test_a_refusal_of_a_report_that_was_not_sent_changes_no_result_and_is_said_o
 
 
 @pytest.mark.parametrize("after_seconds", [None, 0.0, 1.5, 3600.0])
-def test_who_is_to_try_again_hears_when(way: Way, after_seconds: float | None) -> None:
+def test_a_retry_has_the_servers_delay(way: Way, after_seconds: float | None) -> None:
     way.answers.append(TryAgain("unavailable", after_seconds))
     with pytest.raises(TryAgain, match="unavailable") as caught:
         way.transport.submit(REPORTS, HANG_SECONDS)
@@ -93,7 +93,7 @@ def test_who_is_to_try_again_hears_when(way: Way, after_seconds: float | None) -
     assert list(way.transport.submit(REPORTS, HANG_SECONDS).results) == [None, None, None]
 
 
-def test_who_is_to_try_again_hears_the_notice(way: Way) -> None:
+def test_a_retry_has_the_servers_notice(way: Way) -> None:
     notice = bytes(range(256))
     way.answers.append(TryAgain("unavailable", 1.5, notice))
     with pytest.raises(TryAgain) as caught:
@@ -101,7 +101,7 @@ def test_who_is_to_try_again_hears_the_notice(way: Way) -> None:
     assert (caught.value.after_seconds, caught.value.notice) == (1.5, notice)
 
 
-def test_what_is_given_up_is_told_from_what_may_be_taken_later(way: Way) -> None:
+def test_final_and_temporary_failures_are_distinguished(way: Way) -> None:
     way.answers.append(GivenUp("invalid_argument"))
     with pytest.raises(GivenUp, match="invalid_argument") as caught:
         way.transport.submit(REPORTS, HANG_SECONDS)
@@ -109,7 +109,7 @@ def test_what_is_given_up_is_told_from_what_may_be_taken_later(way: Way) -> None
     assert list(way.transport.submit(REPORTS, HANG_SECONDS).results) == [None, None, None]
 
 
-def test_without_time_nothing_is_sent(way: Way) -> None:
+def test_a_submission_without_time_left_sends_nothing(way: Way) -> None:
     with pytest.raises(TryAgain, match="deadline_exceeded"):
         way.transport.submit(REPORTS, 0)
     assert way.arrived() == []

@@ -106,7 +106,7 @@ def test_the_first_operator_is_trusted_and_no_other(app: App, where: dict[str, A
     assert app.report(**where) is Outcome.ALREADY_REPORTED
 
 
-def test_nothing_that_is_lost_beside_it_makes_a_stranger_the_first(
+def test_lost_files_beside_the_trust_do_not_make_a_stranger_trusted(
     app: App, where: dict[str, Any], home: Path
 ) -> None:
     for damage in (b"", b"{", b"\xff" * 100, b'{"version":1}', None):
@@ -189,9 +189,7 @@ def test_a_no_goes_along_to_another_operator(app: App, where: dict[str, Any]) ->
     assert app.report(**where) is Outcome.DISABLED
 
 
-def test_what_waits_for_the_former_operator_is_not_sent_to_the_next(
-    app: App, tmp_path: Path
-) -> None:
+def test_waiting_reports_are_not_sent_to_another_operator(app: App, tmp_path: Path) -> None:
     app.ship(OURS)
     app.report(state_dir=tmp_path / "s")
     app.ship(STRANGER)
@@ -222,7 +220,7 @@ def test_a_process_of_the_former_operator_asks_and_sends_nothing_once_another_is
         client.close(0)
 
 
-def test_who_insists_is_not_given_another(app: App, where: dict[str, Any]) -> None:
+def test_an_app_that_pins_an_operator_accepts_no_other(app: App, where: dict[str, Any]) -> None:
     app.ship(STRANGER)
     app.is_refused("not by the pinned operator", operator=public(OURS), **where)
     with pytest.raises(BadParameter, match="32 bytes"):
@@ -268,7 +266,7 @@ def test_an_app_that_pins_the_old_key_takes_what_that_handed_over(
     assert app.report(operator=public(OURS), **where) is Outcome.ALREADY_REPORTED
 
 
-def test_whoever_has_the_old_key_leads_nobody_away_who_moved_on(
+def test_the_old_key_cannot_take_over_devices_after_a_handover(
     app: App, where: dict[str, Any]
 ) -> None:
     app.ship(OURS)
@@ -474,7 +472,7 @@ def _start(path: Path, home: str) -> str:
     return "taken"
 
 
-def test_of_two_operators_that_start_at_once_one_is_the_first(app: App, tmp_path: Path) -> None:
+def test_the_first_of_two_simultaneous_operators_is_trusted(app: App, tmp_path: Path) -> None:
     paths = []
     for number, key in enumerate((OURS, STRANGER) * 2):
         app.ship(key)
@@ -545,7 +543,7 @@ def test_the_apps_word_goes_before_what_version_0_1_left(app: App, home: Path) -
     assert app.report(operator=public(STRANGER)) is Outcome.DECLINED, "the preference goes along"
 
 
-def test_where_no_home_can_be_written_the_first_operator_is_known_all_the_same(
+def test_without_a_writable_home_the_first_operator_is_still_remembered(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("in the way")
@@ -561,7 +559,7 @@ def test_where_no_home_can_be_written_the_first_operator_is_known_all_the_same(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there a folder has no owner of this kind")
 @pytest.mark.parametrize("mode", [0o777, 0o700])
-def test_what_others_put_among_temporary_files_is_not_believed(
+def test_temporary_files_of_other_users_are_not_trusted(
     app: App, home: Path, monkeypatch: pytest.MonkeyPatch, mode: int
 ) -> None:
     """Nor by root, whose folder there anybody may have made before it."""
@@ -625,7 +623,7 @@ def test_a_folders_trust_is_found_whether_its_parent_can_be_written_or_not(
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are none here")
-def test_what_is_no_file_keeps_no_app_waiting(app: App, home: Path) -> None:
+def test_a_pipe_in_place_of_the_trust_file_blocks_no_app(app: App, home: Path) -> None:
     home.mkdir(parents=True)
     os.mkfifo(home / "trust.json")
     app.ship(OURS)
@@ -657,7 +655,7 @@ def _lock_of(path: Path) -> bool:
         return True
 
 
-def test_without_any_place_for_temporary_files_an_app_starts_all_the_same(
+def test_an_app_starts_without_any_place_for_temporary_files(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A disk that is full, or to be read alone, everywhere: nothing is sent, nothing raised."""
@@ -675,7 +673,7 @@ def test_without_any_place_for_temporary_files_an_app_starts_all_the_same(
     client.close(0)
 
 
-def test_what_cannot_be_read_trusts_nobody(app: App, home: Path) -> None:
+def test_an_unreadable_trust_file_trusts_nobody(app: App, home: Path) -> None:
     app.ship(OURS)
     app.report()
     (home / "trust.json").unlink()
@@ -685,7 +683,7 @@ def test_what_cannot_be_read_trusts_nobody(app: App, home: Path) -> None:
         app.is_refused("the trusted operator cannot be read")
 
 
-def test_what_could_not_be_read_is_not_written_over(app: App, home: Path) -> None:
+def test_an_unreadable_trust_file_is_not_overwritten(app: App, home: Path) -> None:
     home.mkdir(parents=True)
     newer = json.dumps({"version": 2, "apps": {"other": "in another way"}})
     (home / "trust.json").write_text(newer)
@@ -731,9 +729,7 @@ def test_apps_of_two_operators_start_by_one_launcher(
     app.is_refused("on purpose, pass operator=KEY")
 
 
-def test_whom_an_app_trusted_by_its_launchers_name_alone_it_trusts_still(
-    app: App, home: Path
-) -> None:
+def test_trust_stored_under_the_launchers_name_still_holds(app: App, home: Path) -> None:
     app.ship(OURS)
     app.report()
     trust = json.loads((home / "trust.json").read_text())

@@ -246,7 +246,7 @@ def test_a_whole_number_that_no_float_holds_is_refused_with_the_largest_one(
         ('values = ["a", "b"]\noutside = "cut"', "outside", "must be one of clamp, refuse"),
     ],
 )
-def test_what_a_kind_does_not_go_with_is_told(kind_lines: str, field: str, problem: str) -> None:
+def test_fields_that_a_kind_excludes_are_named(kind_lines: str, field: str, problem: str) -> None:
     with pytest.raises(CatalogInvalid) as caught:
         catalog_of(catalog_toml(metric_of("asked", kind_lines)))
     assert len(str(caught.value).splitlines()) == 1, caught.value
@@ -268,7 +268,7 @@ def test_growing_edges_end_where_they_were_told_to() -> None:
     assert edges_of({"from": 1, "to": 2}) == edges_of([1, 2, float("nan")]) == edges_of("123") == ()
 
 
-def test_what_is_refused_is_counted_and_never_sent(tmp_path: Path) -> None:
+def test_refused_values_are_counted_and_never_sent(tmp_path: Path) -> None:
     signed = make_signed(tmp_path, CATALOG, start=20_000 * DAY)
     for strict in (True, False):
         shuffler = FakeShuffler()

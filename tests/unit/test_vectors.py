@@ -139,7 +139,7 @@ CROWD = "central_epsilon = 1.0\ncrowd = 2000\n"
 UNSAID = TABLE.replace("epsilon = 4.0\nmin_batch = 100\n", "")
 
 
-def test_what_is_signed_keeps_its_pool(tmp_path: Path, capsys: Capture) -> None:
+def test_a_signed_vector_metric_keeps_its_pool(tmp_path: Path, capsys: Capture) -> None:
     path, last = tmp_path / "metrics.toml", tmp_path / "app.hubbub"
     path.write_text(TABLE + VECTOR)
     last.write_bytes(make_bundle(path).signed)
@@ -175,7 +175,7 @@ def test_in_a_crowd_epsilon_and_the_pool_follow_from_the_promise() -> None:
     assert many.epsilon < metric.epsilon
 
 
-def test_of_so_small_a_crowd_a_report_says_no_more_than_is_promised() -> None:
+def test_in_a_tiny_crowd_a_report_reveals_no_more_than_promised() -> None:
     few = _metric(VECTOR + CROWD.replace("2000", "10"), UNSAID)
     assert few.epsilon == pytest.approx(1, abs=0.01)
     with pytest.raises(CatalogInvalid, match="its noise is not spread evenly, so nothing is"):
@@ -220,7 +220,7 @@ def test_a_bundle_reads_back_as_it_was_written(tmp_path: Path) -> None:
         ([5e-324, 0, 0], [5e-324, 0.0, 0.0]),
     ],
 )
-def test_what_is_too_long_keeps_its_direction(vector: Any, expected: Any) -> None:
+def test_a_vector_that_is_too_long_keeps_its_direction(vector: Any, expected: Any) -> None:
     metric = _metric(SMALL)
     code = metric.code(vector)
     assert code == pytest.approx(expected)
@@ -250,9 +250,7 @@ def test_what_is_too_long_keeps_its_direction(vector: Any, expected: Any) -> Non
     ],
     ids=repr,
 )
-def test_what_is_no_such_vector_is_refused_never_shown_and_nothing_is_sent(
-    tmp_path: Path, wrong: Any
-) -> None:
+def test_an_invalid_vector_is_refused_never_shown_and_not_sent(tmp_path: Path, wrong: Any) -> None:
     metric = _metric(SMALL)
     with pytest.raises(ValueOutOfDomain, match='metric "scores": ') as error:
         metric.code(wrong)
@@ -302,7 +300,7 @@ def test_the_coordinate_that_is_no_number_is_named(tmp_path: Path) -> None:
         (VECTOR + "max_cells = 1000\n", 'field "max_cells": vector.codes needs 1,048,576'),
     ],
 )
-def test_what_is_no_question_of_vectors_is_refused(rest: str, message: str) -> None:
+def test_an_invalid_metric_of_vectors_is_refused(rest: str, message: str) -> None:
     with pytest.raises(CatalogInvalid) as error:
         _metric(rest)
     assert message in str(error.value)

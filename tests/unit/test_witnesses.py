@@ -100,7 +100,7 @@ def test_the_specifications_example_is_read_with_its_witness_and_its_time() -> N
     assert merge_notes(EXAMPLE, EXAMPLE) == EXAMPLE
 
 
-def test_what_is_cosigned_is_believed_and_by_who_reads_the_format_alone() -> None:
+def test_a_cosignature_is_valid_also_for_another_implementation() -> None:
     for at in (0, AT, (1 << 63) - 1):
         note = cosign(checkpoint().note, WITNESS, KEY, at)
         assert cosigning_time(note, DERIVED_KEY) == at

@@ -83,7 +83,7 @@ def _stolen(kem: Kem, broken: X25519PrivateKey) -> PrivateKey:
 
 
 @pytest.mark.parametrize("kem", ["x25519", "x-wing"])
-def test_who_records_today_and_breaks_x25519_tomorrow_is_at_chance(kem: Kem) -> None:
+def test_x_wing_protects_a_recording_after_x25519_is_broken(kem: Kem) -> None:
     """400 devices with a coin's secret each; the attacker has every X25519 private key there is."""
     rng, info = random.Random(25), seal_info("theme", 1)
     device_key, broken = X25519PrivateKey.generate(), X25519PrivateKey.generate()

@@ -43,7 +43,7 @@ def test_the_same_totals_give_the_same_estimates(vector: dict[str, Any]) -> None
         assert all(math.isclose(a, b, rel_tol=1e-12) for a, b in zip(ours, answers, strict=True))
 
 
-def test_what_was_refused_is_refused(vector: dict[str, Any]) -> None:
+def test_hostile_payloads_of_the_known_answers_are_refused(vector: dict[str, Any]) -> None:
     layout = build(vector["mechanism"], **vector["parameters"]).layout
     for hostile in vector["refused"]:
         with pytest.raises(BadPayload):

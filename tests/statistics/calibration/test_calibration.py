@@ -230,7 +230,7 @@ def test_the_quickest_settings_are_settings() -> None:
 
 
 @pytest.mark.parametrize("setting", [_case(setting) for setting in SETTINGS])
-def test_what_is_said_holds(setting: Setting) -> None:
+def test_every_statement_of_an_answer_holds_as_often_as_it_claims(setting: Setting) -> None:
     answer_fields = set(_unsure_fields())
     if setting.name in QUICKEST:
         results = measure(setting, min(setting.runs, DRAWINGS))

@@ -29,7 +29,7 @@ def test_a_frequent_string_that_is_not_listed_is_noticed_though_lies_repeat(repe
     assert noticed >= 10  # which four are listed is drawn: the first is missing in half of them
 
 
-def test_where_candidates_are_too_many_to_tell_no_number_is_given() -> None:
+def test_with_too_many_candidates_others_and_misfit_are_empty() -> None:
     """Of others, and of how well the listed ones explain."""
     many = Setting(32, 2, 64, 0.25, 0.75, 0.5, "zipf", 300, 270, 1730, 100_000)
     simulated = simulate(many, np.random.default_rng(35))

@@ -150,7 +150,7 @@ def test_tabs_share_one_limit_and_one_consent(
     counted(up, engine.own("raced"), 1)
 
 
-def test_what_waits_outlives_a_tab_that_is_killed_and_is_counted_once(
+def test_waiting_reports_survive_a_killed_tab_and_are_counted_once(
     engine: Engine, up: Developing, origin: str, door: str
 ) -> None:
     tab, first = engine.tab, engine.tab.name
@@ -213,7 +213,7 @@ def test_a_quota_that_is_full_lets_nothing_leave_and_loses_nothing(
     counted(up, engine.own("full"), 3)
 
 
-def test_where_nothing_can_be_kept_nothing_is_reported(engine: Engine, origin: str) -> None:
+def test_without_storage_nothing_is_reported(engine: Engine, origin: str) -> None:
     engine.tab.goto(origin)
     engine.tab.evaluate(HEAR)
     engine.tab.evaluate(NO_PLACE)

@@ -217,7 +217,7 @@ def test_it_works_where_a_page_forbids_styles_and_strings_as_markup(
 
 
 @pytest.mark.thorough
-def test_where_nothing_can_be_kept_it_says_so(
+def test_the_ledger_element_says_that_the_device_cannot_store(
     device: BrowserContext, origin: str, door: str
 ) -> None:
     device.add_init_script(

@@ -105,7 +105,7 @@ def test_tabs_share_one_limit_and_one_consent(
     counted(up, "raced", 1)
 
 
-def test_what_waits_outlives_a_tab_that_is_killed_and_is_counted_once(
+def test_waiting_reports_survive_a_killed_tab_and_are_counted_once(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:
     page = opened(device, origin, door)
@@ -160,7 +160,7 @@ def test_a_quota_that_is_full_lets_nothing_leave_and_loses_nothing(
     counted(up, "full", 3)
 
 
-def test_where_nothing_can_be_kept_nothing_is_reported(
+def test_without_storage_nothing_is_reported(
     device: BrowserContext, origin: str, door: str
 ) -> None:
     page = device.new_page()
