@@ -52,7 +52,7 @@ def test_the_blind_process_runs_what_the_page_says_and_nothing_else_of_ours() ->
         ("aggregator.ingest.opener_process", "numpy redis grpc google prometheus_client"),
     ],
 )
-def test_a_process_starts_without_what_it_may_never_need(process: str, without: str) -> None:
+def test_a_process_starts_without_rarely_needed_modules(process: str, without: str) -> None:
     code = f"import sys, hubbub.{process}; print({set(without.split())} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

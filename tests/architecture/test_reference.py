@@ -24,7 +24,7 @@ LONG_PAGES = {"review.md"}  # which runs every command that it quotes
         for page in PAGES.items()
     ],
 )
-def test_a_page_says_what_it_is_made_from(name: str, catalog_files: Callable[[], str]) -> None:
+def test_a_generated_page_names_its_source(name: str, catalog_files: Callable[[], str]) -> None:
     assert (DOCS / name).read_text("utf-8") == catalog_files(), "run: make reference"
 
 
@@ -69,7 +69,7 @@ def test_every_variable_that_is_read_is_on_the_page() -> None:
 
 
 @pytest.mark.parametrize("package", ["client", "notebook", "mechanisms"])
-def test_a_described_parameter_is_one(package: str) -> None:
+def test_every_described_parameter_exists(package: str) -> None:
     """What stands under Args is what the signature takes, in its order."""
     import griffe
 

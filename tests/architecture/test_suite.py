@@ -35,7 +35,7 @@ PACED = {
         "bytes that never end, by the clock of a thread of its own; its end is waited for"
     ),
     "tests/services/test_slow_calls.py"
-    "::test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken.drip": (
+    "::test_a_slow_message_is_refused_and_a_complete_unended_one_accepted.drip": (
         "bytes that never end; the refusal is waited for"
     ),
     "tests/support/moment.py::far_from_midnight": "lets midnight pass",
@@ -224,7 +224,7 @@ def test_no_test_sleeps_or_takes_the_time_but_those_that_say_why() -> None:
         ("say('sleep')", False),
     ],
 )
-def test_a_wait_is_known_when_it_is_seen(code: str, *, waits: bool) -> None:
+def test_the_suites_check_notices_a_fixed_wait(code: str, *, waits: bool) -> None:
     assert bool(list(_places(ast.parse(code)))) is waits
 
 
@@ -315,7 +315,7 @@ def test_ctrl_c_is_heard_by_what_is_started_though_a_shell_has_it_ignored() -> N
         ("asyncio.wait_for(read(), 60)", True),
     ],
 )
-def test_a_limit_is_known_when_it_is_seen(code: str, *, wrong: bool) -> None:
+def test_the_suites_check_notices_a_fixed_limit(code: str, *, wrong: bool) -> None:
     call = ast.parse(code, mode="eval").body
     assert isinstance(call, ast.Call)
     assert _limit(ast.unparse(call.func), call) is wrong

@@ -274,7 +274,7 @@ def test_a_third_party_has_a_relay_and_nothing_of_the_other_two(cache: Path) -> 
     assert policy["spec"]["egress"][1:] == [{"ports": [{"port": 443}], "to": there}]
 
 
-def test_a_shuffler_takes_what_comes_through_relays(
+def test_a_shuffler_accepts_reports_through_relays(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://redis.example.org/0")

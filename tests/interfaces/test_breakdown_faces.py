@@ -99,7 +99,7 @@ def test_an_unknown_public_value_is_refused_with_the_existing_ones(
 
 
 @pytest.mark.thorough
-def test_a_field_that_is_none_in_an_address_is_refused(unchecked: Watched, home: House) -> None:
+def test_an_unknown_field_in_an_address_is_refused(unchecked: Watched, home: House) -> None:
     page = unchecked.open(f"{home.page}/metric?name=crashed&epochs=all&by=colour")
     expect(page.locator("#broken")).to_contain_text("public fields: os, version")
     page.select_option("#breaking [name=by]", "os")

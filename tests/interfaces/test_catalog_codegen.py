@@ -97,7 +97,7 @@ def test_the_module_reports_by_the_client_there_is(folder: Path, tmp_path: Path)
     assert (captured.values("plain"), captured.values("tabs")) == (["vi"], [3])
 
 
-def test_a_file_that_is_behind_or_another_is_told(tmp_path: Path, capsys: Capture) -> None:
+def test_an_outdated_or_other_generated_file_is_named(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
     assert _codegen(tmp_path, "--check") == 2
     assert "run: hubbub catalog codegen" in capsys.readouterr().err

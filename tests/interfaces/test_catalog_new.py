@@ -51,7 +51,7 @@ def test_metrics_are_written_with_their_meanings(
     assert metrics["wait"].unit == "ms"
 
 
-def test_a_number_is_counted_in_buckets_by_what_is_asked_of_it(
+def test_catalog_new_chooses_buckets_by_its_options(
     new: Callable[..., tuple[int, str]], tmp_path: Path
 ) -> None:
     sixty = (*DESCRIPTION_OPTIONS, "--range", "0", "60", "--epsilon", "2")
@@ -219,7 +219,7 @@ def test_on_a_terminal_it_asks_for_what_no_option_says(
     assert next(answers, None) is None
 
 
-def test_a_terminal_that_ends_at_the_question_for_the_unit_leaves_it_out(
+def test_an_ended_input_at_the_unit_question_omits_the_unit(
     new: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ended(_: str) -> str:

@@ -119,7 +119,7 @@ def test_all_values_of_a_trend_are_drawn_on_one_scale(
     assert dark.count("█") > 5 * contrast.count("█")
 
 
-def test_a_pipe_hears_no_picture(home: House, capsys: Capture) -> None:
+def test_output_in_a_pipe_has_no_picture(home: House, capsys: Capture) -> None:
     where = ["--url", home.page]
     output = output_of(capsys, "query", "theme", *where)
     assert "┼" not in output

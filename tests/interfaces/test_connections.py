@@ -316,7 +316,7 @@ def test_connections_of_one_network_are_counted_together(monkeypatch: pytest.Mon
     assert not any(asyncio.run(ended(near, "2001:db8:1::/48"))), "a proxy's"
 
 
-def test_a_slow_reader_does_not_give_way_to_addresses_that_read_nothing() -> None:
+def test_a_slow_reader_is_not_dropped_for_addresses_that_read_nothing() -> None:
     """Eight addresses that ask again and again, for as much as the slow reader reads."""
 
     class Line:

@@ -135,7 +135,7 @@ async def test_strings_that_a_tree_finds_are_exported(tmp_path: Path) -> None:
     assert len(exported & set(counts)) > 5
 
 
-async def test_a_webhook_hears_of_an_alarm_once_and_prometheus_as_long_as_it_is_newest(
+async def test_a_webhook_gets_an_alert_once_and_prometheus_while_it_is_newest(
     tmp_path: Path,
 ) -> None:
     signed, delivery_log = signed_in(tmp_path), DeliveryLog(MemoryServer())
@@ -160,7 +160,7 @@ async def test_a_webhook_hears_of_an_alarm_once_and_prometheus_as_long_as_it_is_
 
 
 @pytest.mark.parametrize("backend", [pytest.param("memory", marks=pytest.mark.thorough), "redis"])
-async def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, backend: str) -> None:
+async def test_a_webhook_gets_every_epoch_until_it_answers(home: House, backend: str) -> None:
 
     with _hook() as url:
         server = await connect_redis(home.redis_url)
@@ -200,7 +200,7 @@ class Stranger(StreamRequestHandler):
         self.wfile.write(b"hello\r\n\r\n")
 
 
-async def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_said(
+async def test_a_failing_webhook_is_tried_again_and_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     signed, delivery_log = signed_in(tmp_path), DeliveryLog(MemoryServer())
@@ -247,9 +247,7 @@ def _dripping(answer: bytes) -> Iterator[str]:
         ("https", b"\x16\x03\x03\x40\x00"),  # a record of TLS, of 16 KiB
     ],
 )
-async def test_a_webhook_that_drips_is_given_up_and_called_again(
-    scheme: str, answer: bytes
-) -> None:
+async def test_a_slow_webhook_is_abandoned_and_called_again(scheme: str, answer: bytes) -> None:
     closed = Closed(metric="shape", date="2024-10-06", document={"id": "shape:7"})
     with _dripping(answer) as address:
         url = f"{scheme}://{address}/closed"

@@ -317,7 +317,7 @@ def test_a_rehearsed_rate_counts_events_up_to_the_most_of_a_device(
     assert [row["true"] for row in run["figures"]] == [5 / 20]
 
 
-def test_a_plan_of_a_retention_takes_its_weeks_apart(tmp_path: Path, capsys: Capture) -> None:
+def test_a_plan_of_a_retention_counts_its_weeks_separately(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
 
     def error(*words: str) -> float:

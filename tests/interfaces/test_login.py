@@ -184,7 +184,7 @@ def test_a_program_asks_by_a_token_of_the_provider(home: House) -> None:
     assert (me["way"], me["role"], me["groups"]) == ("script", "viewer", ["telemetry"])
 
 
-def test_a_token_for_others_says_for_whom_it_is_and_for_whom_it_should_be(home: House) -> None:
+def test_a_token_for_another_audience_is_refused_with_both_audiences(home: House) -> None:
     answer = home.script(home.provider.script_token("urn:somebody-else"))
     assert answer.status_code == 401
     document = answer.json()["detail"]
@@ -192,7 +192,9 @@ def test_a_token_for_others_says_for_whom_it_is_and_for_whom_it_should_be(home: 
     assert f'for "{AUDIENCE}"' in document
 
 
-def test_a_token_that_is_over_says_since_when(home: House, moved: Callable[[float], None]) -> None:
+def test_an_expired_token_is_refused_with_its_end(
+    home: House, moved: Callable[[float], None]
+) -> None:
     token = home.provider.script_token(AUDIENCE)
     moved(600 + 30)
     assert home.script(token).status_code == 200, "clocks may be a minute apart"
@@ -218,7 +220,7 @@ def test_a_token_with_a_wrong_signature_lets_nobody_in(home: House, broken: str)
 
 
 @pytest.mark.parametrize("subject", [5, "", "a\ud800", "x" * 256, ["ana"], None])
-def test_a_token_about_nobody_who_can_be_named_is_refused(subject: Any) -> None:
+def test_a_login_token_without_a_usable_subject_is_refused(subject: Any) -> None:
     """At the issuer and at the aggregator, which counted on a text."""
     claims = {"iss": "i", "aud": "us", "exp": 2, "sub": subject}
     with pytest.raises(AccessRefused, match='"sub"'):
@@ -232,7 +234,7 @@ def test_clocks_that_are_apart_are_named(tmp_path: Path) -> None:
     assert "correct the clock of this machine or of the provider" in answer.json()["detail"]
 
 
-def test_a_provider_that_is_down_keeps_out_who_comes_and_nobody_who_is_in(tmp_path: Path) -> None:
+def test_a_provider_that_is_down_blocks_new_logins_but_ends_no_session(tmp_path: Path) -> None:
     with _house(tmp_path) as house:
         token = house.provider.script_token(AUDIENCE)
         assert house.script(token).status_code == 200
@@ -248,7 +250,7 @@ def test_a_provider_that_is_down_keeps_out_who_comes_and_nobody_who_is_in(tmp_pa
         assert "Nobody can log in for now" in page.text
 
 
-async def test_a_provider_whose_answer_comes_in_drops_holds_no_login(
+async def test_a_slow_provider_blocks_no_other_login(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.aggregator.access.login.CALL_SECONDS", 0)
@@ -273,7 +275,7 @@ async def test_a_provider_whose_answer_comes_in_drops_holds_no_login(
     "to",
     ["//evil.example", "https://evil.example/", "/\\evil.example", "/v1/metrics", "javascript:x"],
 )
-def test_a_login_goes_on_to_pages_of_ours_alone(home: House, to: str) -> None:
+def test_a_login_returns_only_to_pages_of_this_service(home: House, to: str) -> None:
     answer = web.get(f"{home.address}/login", params={"to": to}, follow_redirects=False)
     assert answer.status_code == 303
     assert "code_challenge_method=S256" in answer.headers["location"]
@@ -328,7 +330,7 @@ def test_a_login_from_a_page_with_a_long_query_fits_a_cookie(home: House) -> Non
     assert begun.to == "/metric"
 
 
-def test_a_session_writes_from_pages_of_ours_alone(home: House) -> None:
+def test_a_session_may_write_only_from_pages_of_this_service(home: House) -> None:
     login = home.access.login
     assert login is not None
     from hubbub.aggregator.access.sessions import Session

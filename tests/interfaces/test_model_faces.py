@@ -107,7 +107,7 @@ def test_every_face_tells_the_same_of_a_model_of_classes(home: House, capsys: Ca
     assert set(classifier.predict(people)) <= {"none", "month", "year"}
 
 
-def test_a_model_of_scikit_learn_foretells_at_once(home: House) -> None:
+def test_a_scikit_learn_model_predicts_at_once(home: House) -> None:
     connection = hubbub.notebook.connect(home.page).model("churn").to_sklearn()
     people = pd.DataFrame([[0.0, 1.0, 0.0], [40.0, 0.0, 1.0]], columns=connection.feature_names_in_)
     scores = connection.decision_function(people)

@@ -69,7 +69,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def test_a_query_of_many_ranges_has_its_title_first_and_only_ranges_that_stand_out(
+def test_a_query_of_many_ranges_prints_only_detected_ranges(
     mixed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = output_of(capsys, "query", "fine", "--url", mixed)
@@ -134,9 +134,7 @@ def test_names_of_percentiles_stand_beside_the_whiskers(mixed: str, browser: Bro
             assert all(name["right"] <= whole["x"] + whole["width"] for name in names)
 
 
-def test_a_top_list_claims_nothing_of_all_values_and_says_which_places_are_chance(
-    mixed: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_top_list_marks_uncertain_places(mixed: str, capsys: pytest.CaptureFixture[str]) -> None:
     every = output_of(capsys, "top", "three", "--url", mixed)
     assert "these are all values, in this order with " in every
     assert "these are the most frequent" not in every

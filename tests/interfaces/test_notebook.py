@@ -49,7 +49,7 @@ def test_frames_have_a_row_per_value_and_every_digit(
     assert len(connection.metrics().to_polars()) == LISTED
 
 
-def test_a_notebook_shows_a_table_with_what_not_to_miss(
+def test_a_notebook_shows_a_table_with_its_warnings(
     connection: hubbub.notebook.Connection,
 ) -> None:
     table_html = connection.estimates("hostile")._repr_html_()

@@ -604,7 +604,7 @@ def test_a_parameter_changes_an_answer(
 
 
 @pytest.mark.parametrize(("method", "path", "parameter"), sorted(REFUSED))
-def test_a_parameter_that_goes_with_no_metric_is_refused(
+def test_a_parameter_that_fits_no_metric_is_refused(
     own: House, method: str, path: str, parameter: str
 ) -> None:
     name, question = REFUSED[method, path, parameter]

@@ -328,6 +328,6 @@ def test_a_phone_shows_the_interval_and_tables_scroll_by_keyboard(
         eventually(lambda: wide.evaluate("element => element.scrollLeft") > 0)
 
 
-def test_a_link_with_something_else_after_the_sign_is_shown(watched: Watched, home: House) -> None:
+def test_a_link_with_an_unknown_fragment_is_shown(watched: Watched, home: House) -> None:
     page = watched.open(f"{home.page}/metric?name=theme#main")
     expect(page.locator("#table")).to_contain_text("dark")

@@ -400,7 +400,7 @@ def test_everything_has_a_name_and_a_place_for_the_keyboard(
 
 
 @pytest.mark.thorough
-def test_a_slow_answer_about_no_token_does_not_ask_for_one_again(
+def test_a_slow_refusal_for_a_missing_token_requests_no_second_token(
     unchecked: Watched, guarded: tuple[House, Path]
 ) -> None:
     running, tokens = guarded

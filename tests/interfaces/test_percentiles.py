@@ -111,7 +111,7 @@ def test_a_share_below_a_number_is_answered_without_percentiles_that_nobody_aske
     assert "below 6 h: " in answer._repr_html_()
 
 
-def test_a_percentile_is_read_as_answers_write_it_and_a_share_is_doubted(
+def test_a_percentile_is_read_as_answers_write_it_and_a_share_refused(
     home: House, capsys: Capture
 ) -> None:
     words = ["query", "launches", "--url", home.page, "--format", "json", "--percentile"]

@@ -294,7 +294,7 @@ def test_a_request_that_the_audit_cannot_record_is_not_answered(
     assert home.audit.read_text().count("\n") == 1
 
 
-def test_a_line_that_a_full_disk_cuts_leaves_nothing_and_refuses_the_answer(tmp_path: Path) -> None:
+def test_an_audit_line_cut_by_a_full_disk_is_removed_and_the_answer_refused(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     path.write_bytes(b"{}\n")
     audit = AuditTrail(path, set, time.time)

@@ -141,7 +141,7 @@ def test_exports_hold_the_same_numbers_and_no_formula(home: House) -> None:
     assert {row["value"] for row in rows} >= {"'=HYPERLINK(1)"}
 
 
-def test_a_comparison_is_the_same_from_every_face_and_finds_what_moved(
+def test_a_comparison_is_the_same_on_every_interface_and_finds_the_change(
     home: House, capsys: Capture
 ) -> None:
     first, last = f"{home.today - DAYS + 1}", f"{home.today}"
@@ -198,7 +198,7 @@ def test_a_list_and_a_line_say_whether_an_epoch_still_takes_reports(
         assert (notice in notebook._repr_html_()) is not final
 
 
-def test_a_cross_table_is_the_same_from_every_face_and_finds_what_goes_together(
+def test_a_cross_table_is_the_same_on_every_interface_and_finds_the_association(
     home: House, capsys: Capture
 ) -> None:
     parts = {"rows": "country", "columns": "theme"}

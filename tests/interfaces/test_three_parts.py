@@ -104,13 +104,13 @@ def test_two_of_three_parts_are_what_their_tables_add_up_to(crowd: House) -> Non
         ({**CROSS_PARTS, "by": "os"}, '"os" is not one of its parts: write three of theme'),
     ],
 )
-def test_a_third_part_that_cannot_be_asked_is_refused(
+def test_an_impossible_third_part_is_refused(
     crowd: House, parameters: dict[str, str], message: str
 ) -> None:
     assert message in _response(crowd, **parameters)["detail"]
 
 
-def test_a_third_part_of_a_metric_that_tells_two_is_refused(home: House) -> None:
+def test_a_third_part_is_refused_if_devices_report_two(home: House) -> None:
     message = "its devices report two parts together: leave the third out"
     assert message in _response(home, **CROSS_PARTS)["detail"]
     assert message in _response(home, **{**CROSS_PARTS, "by": "none of them"})["detail"]
@@ -156,7 +156,7 @@ def test_parts_that_an_address_leaves_out_are_those_that_are_free(
     assert element == [f"{100 * cell['within']:.0f}%" for cell in cells["values"]]
 
 
-def test_a_third_part_of_two_in_an_address_is_refused_and_can_be_taken_back(
+def test_an_impossible_third_part_in_an_address_can_be_removed(
     unchecked: Watched, home: House
 ) -> None:
     page = unchecked.open(f"{home.page}/metric?name=profile&epochs=all&within=new")

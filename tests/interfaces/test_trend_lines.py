@@ -44,7 +44,7 @@ TRUE_COUNTS = {"theme": [_counts_on(day) for day in range(DAYS)]}
 DATE = epoch_date(EPOCH - DAYS + 1 + STEP, DAY)
 
 
-def test_a_line_its_step_and_its_weekdays_are_told_by_every_face(
+def test_every_interface_shows_line_step_and_weekdays(
     browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with page_of(tmp_path, CATALOG, TRUE_COUNTS) as address:

@@ -38,7 +38,7 @@ def test_every_mask_has_exactly_its_chance(width: int, sixteenths: int) -> None:
         assert chances.get(mask, 0) == expected
 
 
-def test_a_mask_compares_all_64_digits() -> None:
+def test_a_mask_of_coins_compares_all_64_digits() -> None:
     """The fraction just below the threshold is true, the one at the threshold is not."""
     for threshold in (1, 2**63 + 1, 2**64 - 1, 0x0123456789ABCDEF):
         for fraction in (threshold - 1, threshold):

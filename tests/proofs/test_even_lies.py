@@ -108,7 +108,7 @@ def _parts(local: float, others: int, ways: int) -> tuple[PairedParts, list[int]
     [_tree, partial(_parts, ways=2), partial(_parts, ways=3)],
     ids=["tree", "two", "three"],
 )
-def test_a_crowd_of_a_geometry_is_never_told_less_than_all_outcomes_give(
+def test_epsilon_of_a_crowd_of_a_geometry_is_never_below_all_outcomes(
     catalog_files: Callable[[float, int], tuple[Any, list[Any]]], others: int, local: float
 ) -> None:
     """Enumerated with fractions: whatever values the others hold, and every pair of them."""
@@ -161,7 +161,7 @@ CODES = [
     ],
     ids=repr,
 )
-def test_a_crowd_of_codes_is_never_told_less_than_all_outcomes_give(
+def test_epsilon_of_a_crowd_of_codes_is_never_below_all_outcomes(
     codes: VectorCodes, others: int
 ) -> None:
     """Enumerated with fractions, whichever words are near to the others and to each of a pair.

@@ -53,7 +53,7 @@ def test_the_epsilon_of_one_report_must_be_below_the_permanent_one(name: str) ->
             build(name, epsilon=1.0, permanent_epsilon=permanent, categories=5)
 
 
-def test_a_device_answers_about_two_buckets_at_least() -> None:
+def test_buckets_needs_at_least_two_sampled_buckets() -> None:
     for sampled in (1, 5):
         with pytest.raises(BadParameter, match=f"sampled {sampled} is outside"):
             build("buckets", epsilon=1.0, low=0, high=1, buckets=4, sampled=sampled)
@@ -71,7 +71,7 @@ def test_a_range_has_ends_that_floats_can_square() -> None:
             build("mean.one_bit", epsilon=1.0, low=low, high=high)
 
 
-def test_a_loss_without_measure_is_a_number_all_the_same() -> None:
+def test_an_infinite_loss_is_shown_as_a_number() -> None:
     bold = build("rappor", bits=64, hashes=8, cohorts=1, f=1e-300, p=0.0, q=1.0)
     assert 16 * 64 * 0.69 < bold.permanent_loss() < 16 * 65 * 0.7  # type: ignore[attr-defined]
 
@@ -101,7 +101,7 @@ def test_no_other_geometry_has_a_smaller_variance(epsilon: float, categories: in
     assert mechanism.transform == min(variances, key=variances.__getitem__)  # type: ignore[attr-defined]
 
 
-def test_a_channel_that_says_nothing_is_refused() -> None:
+def test_a_channel_without_information_is_refused() -> None:
     quarter = build("rr", epsilon=1.0).channel.q  # type: ignore[attr-defined]
     with pytest.raises(BadParameter, match="carry no information"):
         Pure(quarter, quarter)
@@ -118,7 +118,7 @@ def test_a_tree_has_room_for_its_cells_and_not_too_many(
         build("tree", epsilon=1.0, bits=bits, cells=cells, hashes=8)
 
 
-def test_a_tree_reads_what_it_told_and_knows_where_it_ends() -> None:
+def test_a_tree_decodes_its_strings_and_their_ends() -> None:
     tree = build("tree", epsilon=1.0, bits=64, cells=64, hashes=2)
     assert isinstance(tree, PrefixTree)
     code = spell("dark", tree.size)
@@ -132,7 +132,7 @@ def test_a_tree_reads_what_it_told_and_knows_where_it_ends() -> None:
     assert tree.ends_at(long) == len(tree.ends) - 1
 
 
-def test_a_beginning_takes_the_bits_of_a_number() -> None:
+def test_a_listed_beginning_uses_the_bits_of_its_number() -> None:
     begun = ("https://", "https://example.org/", "日")
     tree = PrefixTree(epsilon=1.0, bits=64, cells=64, beginnings=begun)
     short = ("https://example.org/a", "https://example.org/", "https://exam", "日本", "", "dark")
@@ -174,7 +174,7 @@ def test_probes_of_large_tables_cover_each_value_but_not_each_cell() -> None:
     ]
 
 
-def test_a_value_holds_the_cell_that_it_is_asked_for_and_turned_it_does_not() -> None:
+def test_a_value_is_in_its_named_cell_and_not_in_the_turned_one() -> None:
     mechanism = PairedParts(epsilon=1.0, sizes=(2, 3, 4))
     cells = [(group, cell) for group, many in enumerate(mechanism.cells) for cell in range(many)]
     for place, (group, cell) in enumerate(cells):
@@ -222,7 +222,7 @@ def test_parameters_say_what_they_are() -> None:
     assert {"bits", "cells", "hashes"} <= set(parameters)
 
 
-def test_a_value_that_is_of_no_part_is_refused() -> None:
+def test_a_value_of_no_part_is_refused() -> None:
     with pytest.raises(BadParameter, match="values of parts are PART=VALUE"):
         parts_of(["theme=dark", "light"])
 

@@ -100,7 +100,7 @@ class Bolder(VectorCodes):
 
 
 @pytest.mark.parametrize("broken", [FarForNear, Opposite, Bolder])
-def test_a_broken_one_fails_the_proofs(broken: type[VectorCodes]) -> None:
+def test_a_broken_mechanism_fails_the_proofs(broken: type[VectorCodes]) -> None:
     failed = []
     for proof in PROOFS:
         try:

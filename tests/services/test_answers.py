@@ -115,7 +115,7 @@ class Odd(grpc.GenericRpcHandler):  # type: ignore[misc,unused-ignore]
         return answer
 
 
-def test_a_device_bears_any_answer_over_the_wire(catalog_files: CatalogFiles) -> None:
+def test_a_device_survives_every_answer_over_the_network(catalog_files: CatalogFiles) -> None:
     """The same as the fuzzing tries without a wire: here gRPC itself hands the answers over."""
     chance = random.Random(7)
     odd, server = Odd(), grpc.server(ThreadPoolExecutor(2))

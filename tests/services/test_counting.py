@@ -276,7 +276,7 @@ async def test_replays_count_nothing_while_the_clock_steps(opened: Opened, strea
         assert await counting.report_counts(window) == {"counted": 20, "duplicate": 59 * 20}
 
 
-async def test_a_resend_late_in_a_window_is_known_as_long_as_it_takes_any(opened: Opened) -> None:
+async def test_a_late_resend_is_recognized_while_its_window_accepts_reports(opened: Opened) -> None:
     """In the last second of it, by a right clock, after a wrong one counted the first."""
     for ahead in (-3 * HOUR, 0.0, 2 * HOUR):
         async with opened() as counting:
@@ -306,7 +306,7 @@ async def test_tags_that_are_gone_end_the_counting_of_their_window_alone(opened:
         assert await counting.report_counts(other) == {"counted": 20}
 
 
-async def test_a_batch_of_an_epoch_that_is_over_waits_until_that_is_sure(opened: Opened) -> None:
+async def test_a_batch_waits_until_its_epoch_is_certainly_over(opened: Opened) -> None:
     async with opened() as counting:
         old = counting.window("crashed", back=9)
         sealed = counting.sealed(old, 20)
@@ -390,7 +390,7 @@ async def test_streams_that_are_flooded_one_after_the_other_leave_room(
             assert (await counting.report_counts(honest))["counted"] == 100
 
 
-async def test_a_window_that_will_not_fit_is_told_by_its_first_batch(
+async def test_a_window_that_will_not_fit_is_logged_at_its_first_batch(
     catalog_files: CatalogFiles,
     opener: Opener,
     tmp_path: Path,

@@ -70,7 +70,7 @@ def _opened(catalog_files: CatalogFiles, window: Window, sealed: Sequence[bytes]
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-async def test_a_crowd_leaves_with_its_dummies_and_its_cuts_tell_sizes_alone(
+async def test_a_crowd_leaves_with_its_dummies_and_batches_reveal_only_sizes(
     catalog_files: CatalogFiles, table: StreamTable, redis_url: str, processes: int
 ) -> None:
     window, reports = window_of_today(), sealed_reports(600)
@@ -303,7 +303,7 @@ def test_dummies_without_a_key_are_refused_when_the_table_is_read(
         read_stream_table(path)
 
 
-def test_a_table_with_other_dummies_does_not_follow(table: StreamTable) -> None:
+def test_a_stream_table_with_other_dummies_is_refused_at_reload(table: StreamTable) -> None:
     other = replace(table.streams["theme"], dummies=0)
     with pytest.raises(BadParameter, match="number of dummies"):
         replace(table, streams={"theme": other}).check_follows(table)

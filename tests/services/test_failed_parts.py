@@ -160,7 +160,9 @@ async def test_a_mixer_ends_with_a_delivery_or_a_cut_that_fails(
             assert isinstance(loop.exception(), KeyError)
 
 
-async def test_a_door_that_lets_nobody_in_any_more_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_accepts_nobody_any_more_logs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def failing(*_: Any) -> None:
         raise KeyError(RAW_VALUE)
 

@@ -117,7 +117,7 @@ def test_a_flooded_metric_stops_no_other_and_all_of_it_is_accounted_for(run: Flo
     _until(run, "crashed", acknowledged=run.flood, counted=run.flood)
 
 
-async def test_a_stream_that_piles_up_leaves_room_for_others(
+async def test_a_growing_stream_leaves_room_for_others(
     catalog_files: CatalogFiles, serving: Serving
 ) -> None:
     """Its reports are refused for now, those that come with them are kept."""
@@ -138,7 +138,7 @@ async def test_a_stream_that_piles_up_leaves_room_for_others(
         assert front.admission.refusals == {"stream_full": 4}
 
 
-async def test_a_stream_that_piles_up_leaves_memory_for_others(
+async def test_a_growing_stream_leaves_memory_for_others(
     catalog_files: CatalogFiles, serving: Serving
 ) -> None:
     async with serving(max_memory=0.9) as front:

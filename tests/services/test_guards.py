@@ -459,7 +459,7 @@ def _named(*addresses: str) -> Iterator[str]:
         thread.join()
 
 
-async def test_a_name_of_several_is_called_in_turn_and_asked_again(
+async def test_addresses_of_one_name_are_tried_in_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A name of two addresses; the second server is there only later."""

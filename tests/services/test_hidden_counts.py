@@ -84,7 +84,7 @@ async def _status_terms(pool: Pool, table: StreamTable) -> dict[Window, dict[str
 
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize("fixed", [0, 50])
-async def test_a_crowd_leaves_with_a_drawn_number_of_dummies_and_what_is_told_balances(
+async def test_a_crowd_leaves_with_a_drawn_number_of_dummies_and_the_law_balances(
     table: StreamTable, redis_url: str, processes: int, fixed: int
 ) -> None:
     """Beside those of a fixed number, which are told."""
@@ -277,7 +277,7 @@ def test_the_same_guess_is_always_right_where_the_number_is_told(
         ({"values": 0}, "values 0 is not the number of values"),
     ],
 )
-def test_a_number_that_nothing_would_hide_is_refused(
+def test_noise_that_hides_no_number_is_refused(
     table: StreamTable, settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -287,7 +287,7 @@ def test_a_number_that_nothing_would_hide_is_refused(
 @pytest.mark.parametrize(
     "noise", [[1, 2], [1 << 33], [1 << 33, 0], "x", [1 << 33, 10**6], [2.5, 3]]
 )
-def test_a_table_with_a_law_that_is_none_is_refused(
+def test_a_stream_table_with_an_invalid_noise_law_is_refused(
     catalog_files: CatalogFiles, tmp_path: Path, noise: object
 ) -> None:
     document = json.loads(catalog_files.streams.read_bytes())

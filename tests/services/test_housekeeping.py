@@ -221,7 +221,7 @@ async def test_tags_go_when_an_epoch_was_closed_for_its_own_length(house: House)
     assert Window("theme", START // DAY + 1) in await house.store.tag_ends()
 
 
-async def test_a_file_that_may_not_be_written_is_said(
+async def test_a_file_without_write_permission_is_named(
     house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

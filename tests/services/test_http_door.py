@@ -304,7 +304,7 @@ def _head(length: int | None) -> bytes:
     return b"\r\n".join((b"POST /v1/reports HTTP/1.1", b"host: a", kind, size, b"", b""))
 
 
-async def test_a_body_that_is_too_large_is_refused_before_it_is_here(door: Door) -> None:
+async def test_a_body_that_is_too_large_is_refused_before_it_arrives(door: Door) -> None:
     over = LARGEST_SUBMIT_BYTES + 1
     assert (await door.response_bytes(_head(over))).startswith(b"HTTP/1.1 413 ")
     chunk = b"10000\r\n" + b"x" * (1 << 16) + b"\r\n"
@@ -524,7 +524,7 @@ async def test_the_bundle_is_the_same_bytes_for_everybody_and_known_by_its_tag(
         BundleFile(path)
 
 
-async def test_a_proxy_that_does_not_say_for_whom_it_asks_is_told_once(
+async def test_a_proxy_without_a_callers_address_is_logged_once(
     opening: Opening, caplog: pytest.LogCaptureFixture
 ) -> None:
     limiter = Limiter(1, 1)
@@ -540,7 +540,9 @@ async def test_a_proxy_that_does_not_say_for_whom_it_asks_is_told_once(
     assert "192.0.2" not in caplog.text
 
 
-async def test_a_door_that_cannot_open_says_why(opening: Opening, tmp_path: Path) -> None:
+async def test_a_server_that_cannot_listen_names_the_cause(
+    opening: Opening, tmp_path: Path
+) -> None:
     def door(address: str, tls: TlsFolder | None = None) -> HttpDoor:
         app: Callable[..., Any] = ReportsApp
         return HttpDoor(address, app, tls=tls, connections=OpenConnections())

@@ -145,7 +145,7 @@ def test_the_documents_say_what_was_worked_out() -> None:
         assert float(figure) == pytest.approx(expected, rel=0.01, abs=1e-12)
 
 
-def test_a_reserve_and_others_reports_make_the_attack_dearer() -> None:
+def test_a_reserve_and_other_reports_make_the_attack_more_expensive() -> None:
     assert isolation(0, 100, 0) == pytest.approx(1), "without a reserve it always works"
     chances = [isolation(100, 100, floods) for floods in (0, 4, 8, 12)]
     assert chances == sorted(chances)

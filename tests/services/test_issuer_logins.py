@@ -88,7 +88,7 @@ def test_the_subject_of_a_provider_token_is_an_account(
 
 
 @needs_node
-def test_a_token_that_is_not_for_us_not_of_now_or_not_the_providers_gets_nothing(
+def test_a_foreign_expired_or_unsigned_login_token_is_refused(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, logins: Provider
 ) -> None:
     clock = _Clock()

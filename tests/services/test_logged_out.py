@@ -81,7 +81,7 @@ def _opened(folder: Path, ended: EndedSessions) -> Access:
     return access_of(None, read_access(folder / "access.toml"), ended)
 
 
-async def test_a_logout_at_one_aggregator_ends_every_copy_at_all(
+async def test_a_logout_at_one_aggregator_ends_the_session_at_all(
     redis_url: str, tmp_path: Path
 ) -> None:
     cookies = _sealed(tmp_path, "one", "other")

@@ -56,7 +56,7 @@ async def test_processes_that_share_a_pool_share_its_batches(
         assert set(sink.delivered.values()) == {1}, "each batch once"
 
 
-async def test_a_stream_that_nobody_takes_holds_up_no_other(
+async def test_a_stream_that_nobody_accepts_delays_no_other(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     table, stuck = read_stream_table(catalog_files.streams), window_of_today()
@@ -77,7 +77,7 @@ async def test_a_stream_that_nobody_takes_holds_up_no_other(
         await mixing.until(partial(sink.has_taken, 1500))
 
 
-async def test_a_batch_that_was_refused_is_not_sent_again_before_its_time(
+async def test_a_refused_batch_is_not_sent_again_before_its_delay(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class LatestTime:
@@ -110,7 +110,7 @@ async def test_a_batch_that_was_refused_is_not_sent_again_before_its_time(
             assert sink.refused == refused + 1
 
 
-async def test_a_window_that_cannot_be_mixed_holds_up_no_other(
+async def test_a_window_that_cannot_be_mixed_delays_no_other(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     """Such as one whose keys are on a node that is away, or are not what they should be."""
@@ -238,7 +238,7 @@ async def test_aggregators_that_share_a_store_count_a_batch_once(
     opener.close()
 
 
-async def test_a_mixer_that_is_told_to_end_ends_whatever_has_just_landed(
+async def test_a_mixer_ends_on_request_even_as_reports_arrive(
     catalog_files: CatalogFiles, server: RedisServer
 ) -> None:
     """At a signal every loop is cancelled; one that swallowed it would hang the service."""

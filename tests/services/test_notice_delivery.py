@@ -61,7 +61,7 @@ def _client(run: LocalRun, protocol: str, state: State | None = None) -> Client:
     return Client(run.bundle, state or MemoryState(), _over(run, protocol), hold_seconds=None)
 
 
-def test_a_metric_is_stopped_and_goes_on_without_an_apps_release(
+def test_a_notice_stops_and_restarts_a_metric_without_an_app_release(
     run: LocalRun, tmp_path: Path
 ) -> None:
     assert _fetched(run)[0] == http.client.NOT_FOUND

@@ -130,7 +130,7 @@ def test_the_ledger_of_a_server_says_where_persons_are_charged(
     assert "client.person(NAME).ledger()" in shown
 
 
-def test_a_no_on_one_host_keeps_what_waits_on_another_from_leaving(
+def test_an_opt_out_on_one_host_stops_waiting_reports_on_another(
     store: PersonStore, client_of: ClientOf, tmp_path: Path
 ) -> None:
     shuffler = FakeShuffler()
@@ -181,7 +181,9 @@ def test_the_apps_own_no_and_local_mode_hold_for_its_persons(
     assert [report.stream for report in shuffler.reports()] == ["asked"], "of the server itself"
 
 
-def test_a_person_without_a_record_has_withdrawn(client_of: ClientOf, tmp_path: Path) -> None:
+def test_a_person_whose_record_was_deleted_counts_as_opted_out(
+    client_of: ClientOf, tmp_path: Path
+) -> None:
     shuffler, folder = FakeShuffler(), tmp_path / "state"
     client = client_of(MemoryStore(), FolderState(folder))
     assert client.person("ann").report("theme", "dark") is Outcome.QUEUED
@@ -261,7 +263,9 @@ def test_a_store_that_fails_charges_nobody_and_sends_nothing_of_persons(
 
 
 @pytest.mark.parametrize("name", ["", None, 7, b"ann", ["ann"]])
-def test_a_name_that_is_no_text_is_nobodys(name: Any, client_of: ClientOf, tmp_path: Path) -> None:
+def test_a_person_whose_name_is_no_text_is_refused(
+    name: Any, client_of: ClientOf, tmp_path: Path
+) -> None:
     store = sqlite_store(tmp_path)
     with pytest.raises(BadParameter, match=r"not a text; give str\(user.id\)"):
         client_of(store, strict=True).person(name)

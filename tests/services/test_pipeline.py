@@ -359,7 +359,7 @@ def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: 
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
-def test_a_certificate_opens_the_doors_of_its_own_role_alone(run: LocalRun) -> None:
+def test_a_certificate_is_valid_only_for_its_own_role(run: LocalRun) -> None:
     """Batches come from the shuffler, questions from analysts."""
     ingest = f"127.0.0.1:{run.ports.ingest}"
 

@@ -116,7 +116,7 @@ async def test_a_script_whose_answer_was_lost_may_run_again(
     assert await _terms(pool, window) == (40, 20, 20, 0)
 
 
-async def test_a_take_that_arrives_late_takes_nothing(
+async def test_a_late_take_removes_no_report(
     server: RedisServer, window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waited in a connection long given up, while its batch was taken, counted and forgotten."""
@@ -139,9 +139,7 @@ async def test_a_take_that_arrives_late_takes_nothing(
     assert await _terms(pool, window) == (100, 80, 0, 0)
 
 
-async def test_a_window_that_was_laid_aside_too_early_comes_back(
-    server: RedisServer, window: Window
-) -> None:
+async def test_a_window_archived_too_early_is_restored(server: RedisServer, window: Window) -> None:
     pool = Pool(server)
     empty = Window("empty", 1)
     await pool.add({window: sealed_reports(30), empty: sealed_reports(2)})
@@ -153,7 +151,7 @@ async def test_a_window_that_was_laid_aside_too_early_comes_back(
     assert await pool.windows() == [window]
 
 
-async def test_a_window_laid_aside_while_a_report_arrives_is_listed_again(
+async def test_a_window_archived_while_a_report_arrives_is_restored(
     server: RedisServer, window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pool = Pool(server)
@@ -198,7 +196,7 @@ async def test_the_pool_knows_its_reports_and_the_memory_in_use(
         *((part, "", "of another type") for part in ("pool", "batches", "law")),
     ],
 )
-async def test_a_window_that_cannot_be_told_ends_no_answer_about_others(
+async def test_a_window_that_cannot_be_shown_ends_no_answer_about_others(
     server: RedisServer,
     part: str,
     field: str | bytes,
@@ -258,7 +256,7 @@ async def test_too_few_are_withheld_and_counted(server: RedisServer, window: Win
     assert await _terms(pool, window) == (19, 0, 0, 19), "still readable"
 
 
-async def test_a_window_laid_aside_is_forgotten_with_its_counters(
+async def test_an_archived_window_is_deleted_with_its_counters(
     server: RedisServer, window: Window
 ) -> None:
     pool, client = Pool(server), server.client

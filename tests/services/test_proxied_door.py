@@ -130,7 +130,7 @@ async def test_haproxy_as_told_leaves_nothing_with_a_device_that_links_its_visit
             await leaves_no_ticket(door, port)
 
 
-async def test_a_proxy_without_the_header_it_promised_is_refused_counted_and_told_once(
+async def test_a_proxy_without_its_promised_header_is_refused_and_logged_once(
     opening: Opening,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -152,7 +152,7 @@ async def test_a_proxy_without_the_header_it_promised_is_refused_counted_and_tol
 
 
 @pytest.mark.parametrize("believed", [{}, {"header_proxies": (PROXY,)}], ids=["off", "on"])
-async def test_a_header_from_who_is_no_proxy_is_refused(
+async def test_a_header_from_an_address_that_is_no_proxy_is_refused(
     opening: Opening, believed: dict[str, Any]
 ) -> None:
     limiter = Limiter(1, 1)
@@ -187,7 +187,7 @@ async def test_connections_of_one_address_give_way_behind_a_proxy_as_before_it(
             writer.close()
 
 
-async def test_a_door_that_is_closed_as_soon_as_it_is_open_leaves_its_address(
+async def test_a_server_closed_at_once_releases_its_address(
     opening: Opening,
 ) -> None:
     async with opening(header_proxies=(PROXY,)) as door:

@@ -98,7 +98,7 @@ def _connected(url: str, replicas: int = 0) -> RedisServer:
     return asyncio.run(connect())
 
 
-def test_a_redis_that_keeps_nothing_is_said_with_the_setting(
+def test_a_redis_without_persistence_is_named_with_the_setting(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with redis_server(tmp_path / "off", appendonly="no") as port, caplog.at_level(logging.WARNING):
@@ -118,7 +118,7 @@ def test_a_redis_that_would_forget_is_refused(tmp_path: Path) -> None:
         _connected(f"redis://127.0.0.1:{port}/0")
 
 
-async def test_a_redis_that_is_set_to_forget_takes_nothing_more_and_is_named_once(
+async def test_a_redis_that_may_evict_accepts_nothing_and_is_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with redis_server(tmp_path) as port:
@@ -281,7 +281,7 @@ async def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
         (("SET", WINDOW.key("shuffler:pool"), "x"), "another program's"),
     ],
 )
-async def test_a_redis_that_answers_is_not_said_to_be_away(
+async def test_a_redis_that_answers_is_not_called_unreachable(
     setting: tuple[str, ...], remedy: str, tmp_path: Path
 ) -> None:
     with redis_server(tmp_path / "redis") as port:
@@ -414,7 +414,7 @@ async def _crowd_leaves(pool: Pool) -> None:
     await pool.archive(window)
 
 
-async def test_a_shuffler_whose_user_may_too_little_is_told_so_at_once(tmp_path: Path) -> None:
+async def test_a_shuffler_whose_redis_user_lacks_rights_stops_at_once(tmp_path: Path) -> None:
     """As the users of version 0.1 may."""
     users = (ROOT / "deploy/hubbub/installation/redis/users.acl").read_text()
     [line] = [line for line in users.splitlines() if line.startswith("user shuffler")]

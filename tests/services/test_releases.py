@@ -184,7 +184,7 @@ _BAD: dict[str, tuple[Callable[[str], str | bytes], bool]] = {
 
 
 @pytest.mark.parametrize("bad", _BAD)
-async def test_a_bad_entry_is_read_round_said_and_its_cost_counted(
+async def test_an_unreadable_entry_is_skipped_named_and_its_cost_counted(
     bad: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     spoil, readable = _BAD[bad]

@@ -109,7 +109,7 @@ async def test_files_are_read_when_they_have_changed_and_stand_still(
     assert counts == {"taken": 2, "refused": 3}
 
 
-async def test_a_file_that_another_names_later_is_looked_at_from_then_on(tmp_path: Path) -> None:
+async def test_a_file_named_later_by_another_is_watched_from_then_on(tmp_path: Path) -> None:
     """Also where the naming was refused, as the named file was not there yet."""
     first, named = tmp_path / "first", tmp_path / "named"
     first.write_text("")

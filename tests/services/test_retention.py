@@ -115,7 +115,7 @@ async def test_a_promised_deletion_happens_also_after_the_metric_is_retired_or_c
 
 
 @pytest.mark.parametrize("lengths", [("day", "hour"), ("day", "week"), ("week", "day")])
-def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_own(
+def test_old_totals_of_a_reused_name_keep_their_own_epoch_length(
     catalog_files: CatalogFiles,
     redis_url: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -166,7 +166,7 @@ def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_
     assert "the law counts 7 as counted:deleted" in outputs[1]
 
 
-def test_a_number_that_two_lengths_could_have_is_taken_for_the_later_one() -> None:
+def test_an_epoch_number_of_two_lengths_is_read_as_the_later() -> None:
     """Months and spans of 28 days are near each other; the rest is far apart."""
     now = datetime(2026, 11, 25, tzinfo=UTC).timestamp()
     every = ["hour", "day", "week", "28d", "month"]
@@ -179,7 +179,7 @@ def test_a_number_that_two_lengths_could_have_is_taken_for_the_later_one() -> No
     assert length_of(epoch_at(now, "hour"), ["day"], now) == "day"
 
 
-def test_a_retired_metric_is_forgotten_by_its_name_and_a_stranger_is_told_apart(
+def test_forget_accepts_a_retired_metric_but_no_unknown_name(
     catalog_files: CatalogFiles,
     redis_url: str,
     tmp_path: Path,

@@ -188,13 +188,13 @@ def test_a_company_authority_tells_roles_by_a_uri(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["analyst=a.example", "nobody=a.example", "redis=", "", "a\nb"])
-def test_a_name_of_nobody_is_refused(host: str) -> None:
+def test_an_invalid_host_option_is_refused(host: str) -> None:
     with pytest.raises(BadParameter, match="--host"):
         names_by_role([host])
 
 
 @pytest.mark.parametrize("host", ["bad host", "a..b", "-a", "a:1", "https://a", "[::1]"])
-def test_a_text_that_is_no_host_is_refused_with_what_to_write(host: str) -> None:
+def test_an_invalid_host_is_refused_with_an_example(host: str) -> None:
     with pytest.raises(BadParameter, match="write ROLE=HOST, such as shuffler="):
         names_by_role([host])
 
@@ -372,7 +372,7 @@ def test_a_redis_url_with_no_authority_of_redis_is_refused(tls: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_notebook_believes_an_aggregator_alone(tls: Path, role: str) -> None:
+def test_a_notebook_refuses_servers_that_are_no_aggregator(tls: Path, role: str) -> None:
     class Face(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             authorizations.append(self.headers.get("Authorization"))

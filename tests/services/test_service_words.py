@@ -41,7 +41,7 @@ class Away(MemoryStore):
         ("", "does not answer as hubbub does: "),
     ],
 )
-async def test_a_service_without_its_redis_is_not_taken_for_none(
+async def test_a_service_without_its_redis_is_not_called_absent(
     catalog_files: CatalogFiles, home: str, nobody: str
 ) -> None:
     address = f"127.0.0.1:{free_port()}"

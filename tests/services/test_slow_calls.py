@@ -119,7 +119,7 @@ class _Late:
         raise _RefusedError
 
 
-async def test_a_call_whose_time_is_over_gives_way_without_an_error() -> None:
+async def test_a_call_after_its_deadline_ends_without_an_error() -> None:
     refusals = Counter[str]()
     calls = Calls(arrive_seconds=0.0, of_peer=1, largest_message_bytes=1, refusals=refusals)
     late: Any = _Late(calls)
@@ -143,7 +143,7 @@ async def test_a_call_that_does_not_arrive_in_time_is_refused_counted_and_hinted
         await channel.close()
 
 
-async def test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken(
+async def test_a_slow_message_is_refused_and_a_complete_unended_one_accepted(
     serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 2.0)

@@ -205,7 +205,7 @@ async def test_dummies_that_a_part_has_no_room_for_are_taken_from_its_crowds_oth
     assert (law["counted"], law["counted:dummies"], law["duplicate"]) == (12, 10, 9)
 
 
-async def test_a_batch_with_nothing_good_still_enters_the_law(
+async def test_a_batch_without_valid_reports_still_counts_in_the_law(
     store: TotalsStore, window: Window
 ) -> None:
     commit = _commit([], [0, 0], rejected={"expired": 20, "bad_payload": 2})
@@ -541,7 +541,7 @@ async def test_totals_that_cannot_be_read_end_no_overview_and_hold_up_no_drop(
     assert await claims.claim("crashed:5"), "nobody is at it who would say so"
 
 
-async def test_a_user_that_may_too_little_is_said_at_once(tmp_path: Path) -> None:
+async def test_a_redis_user_without_rights_is_named_at_once(tmp_path: Path) -> None:
     """As the users of version 0.1 may."""
     users = Path("deploy/hubbub/installation/redis/users.acl").read_text().splitlines()  # noqa: ASYNC240 nothing else runs
     [line] = [line for line in users if line.startswith("user aggregator")]

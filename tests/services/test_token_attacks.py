@@ -168,7 +168,7 @@ async def test_a_token_that_was_spent_directly_is_spent_through_a_relay_too(
     [(0, None), (-1, None), (-3, Reason.REASON_EXPIRED), (3, Reason.REASON_NOT_YET)],
     ids=["its own", "in its grace", "when it is closed", "long before"],
 )
-async def test_a_token_is_worth_something_while_its_epoch_is_open(
+async def test_a_token_is_valid_while_its_epoch_is_open(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, days: int, reason: int | None
 ) -> None:
     """And what is refused for its time has spent no token."""

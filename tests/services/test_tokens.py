@@ -350,7 +350,7 @@ def test_tokens_are_charged_to_an_address_or_to_the_account_that_a_backend_names
         assert ask("nobody's") == 429
 
 
-def test_a_name_of_an_account_cannot_be_that_of_a_backends(tmp_path: Path) -> None:
+def test_an_account_cannot_have_the_name_of_a_backends_account(tmp_path: Path) -> None:
     with pytest.raises(BadParameter, match="without spaces and /"):
         add_account(tmp_path / "accounts", "a/b", vouches=True)
     (tmp_path / "accounts").write_text(f"a/b {'0' * 64}\n")

@@ -127,7 +127,7 @@ async def _as_kept(client: Any, former: str, ids: list[bytes], tags: list[bytes]
         *(("of version 0.1", n) for n in range(1, 8)),
     ],
 )
-async def test_a_torn_commit_is_made_whole_when_the_batch_comes_again(
+async def test_a_partial_commit_is_completed_by_the_next_delivery(
     tmp_path: Path, commands: int, former: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also one that moves the ids of former batches from the field of the newest to the set."""
@@ -204,7 +204,7 @@ async def test_chunks_of_cells_that_come_back_are_overwritten(folder: Path, comm
 
 
 @pytest.mark.parametrize("commands", [1, 2, 3, 4])
-async def test_a_torn_take_loses_no_report(folder: Path, commands: int) -> None:
+async def test_a_partial_take_loses_no_report(folder: Path, commands: int) -> None:
     reports = [secrets.token_bytes(49) for _ in range(30)]
     async with _running(folder) as server:
         await Pool(server).add({WINDOW: reports})
@@ -227,7 +227,7 @@ async def test_a_torn_take_loses_no_report(folder: Path, commands: int) -> None:
 
 
 @pytest.mark.parametrize("commands", [1, 2, 3])
-async def test_a_torn_spend_leaves_no_token_spent_for_a_report_that_is_nowhere(
+async def test_a_partial_spend_leaves_no_token_spent_without_a_report(
     folder: Path, commands: int
 ) -> None:
     """Whoever sent it was not answered, and sends it again; others try the same tokens."""
@@ -255,7 +255,7 @@ async def test_a_torn_spend_leaves_no_token_spent_for_a_report_that_is_nowhere(
 
 
 @pytest.mark.parametrize("commands", [2, 4])
-async def test_a_torn_leave_takes_no_dummy_from_the_crowd_that_left_instead(
+async def test_a_partial_departure_removes_no_dummy_of_another_crowd(
     folder: Path, commands: int
 ) -> None:
     """What comes back of the first is of another crowd, whose reports and dummies it lacks."""

@@ -479,7 +479,7 @@ async def test_a_file_of_another_definition_is_refused(
         await filled.answer(FileTotals(filled.files.place, lambda: other))
 
 
-def test_a_place_that_is_none_is_refused_without_its_password(tmp_path: Path) -> None:
+def test_an_invalid_place_is_refused_without_its_password(tmp_path: Path) -> None:
     for text in ("s3://KEY:hunter2@bucket/x", "s3://b/x?secret_key=hunter2", "nonsense://hunter/2"):
         with pytest.raises(BadParameter) as it:
             Place.of(text)

@@ -113,7 +113,7 @@ async def _pooled(url: str, window: Window) -> list[Any]:
         return list(await client.smembers(f"shuffler:pool:{{{window.stream}:{window.epoch}}}"))
 
 
-def test_a_device_goes_on_with_its_budget_and_what_waits(home: Path, recorded: Any) -> None:
+def test_a_device_continues_with_its_budget_and_waiting_reports(home: Path, recorded: Any) -> None:
     bundle, expected = read_bundle(home / "app.hubbub"), recorded["device"]
     moment = recorded["moment"] + 60
     state = FolderState(home / "device", clock=lambda: moment)

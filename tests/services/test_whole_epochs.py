@@ -112,7 +112,7 @@ async def test_a_rolling_crowd_leaves_whenever_enough_reports_have_gathered(
         _whole(sink, reports)
 
 
-async def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutation(
+async def test_a_crowd_cut_by_several_mixers_that_die_is_one_permutation(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every step may be repeated, and be anybody's; the secret says which cut a report is in."""
@@ -183,7 +183,7 @@ async def test_a_mixer_that_died_while_cutting_is_followed_by_another(
 
 
 @pytest.mark.parametrize("settings", [{"mix": "whole"}, {"mix": None}, {"min_batch": 10**9}])
-def test_a_stream_with_a_mix_that_there_is_not_is_refused(settings: dict[str, Any]) -> None:
+def test_a_stream_with_an_unknown_mix_is_refused(settings: dict[str, Any]) -> None:
     fields = {"sealed_bytes": 50, "min_batch": 100, "epoch_seconds": 60, "grace_seconds": 60}
     with pytest.raises((ValueError, BadParameter), match=next(iter(settings))):
         Stream(**{**fields, **settings})

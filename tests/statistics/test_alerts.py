@@ -167,7 +167,7 @@ async def test_an_alert_follows_a_figure(
         ("", "must be a text"),
     ],
 )
-def test_a_rule_that_is_none_is_refused_with_what_is_one(when: str, message: str) -> None:
+def test_an_invalid_alert_rule_is_refused_with_an_example(when: str, message: str) -> None:
     with pytest.raises(BadParameter, match=message):
         Alert(when)
 

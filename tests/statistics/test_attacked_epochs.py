@@ -184,7 +184,7 @@ NUMBERS, SUM = CountNoise(5 << 30, 60), CountNoise(66 << 26, 900)
         ValueNoise(NUMBERS, 9, CountNoise(5 << 30, 400)),
     ],
 )
-def test_a_secret_number_that_is_drawn_from_a_narrower_law_is_caught(narrower: ValueNoise) -> None:
+def test_the_audit_detects_a_secret_number_with_too_little_noise(narrower: ValueNoise) -> None:
     noise = ValueNoise(NUMBERS, 9, SUM)
     crowd = crowd_of(100, 9, inf, noise_dummies=noise.each, sum_noise=noise.of_sum)
     claim = central_epsilon(crowd, DELTA)

@@ -190,7 +190,7 @@ def test_tables_of_three_in_a_crowd_are_as_near_as_they_were_measured_and_agree(
 
 
 @pytest.mark.thorough
-def test_a_table_beyond_reckoning_is_refused_with_what_to_do() -> None:
+def test_a_table_that_is_too_large_is_refused_with_the_remedy() -> None:
     mechanism = PairedParts(1.0, (250, 250))
     totals = Totals(cells=(100, *[0] * (mechanism.layout.size - 1)), reports=100)
     listed = listed_parts({part: [str(n) for n in range(250)] for part in "ab"})

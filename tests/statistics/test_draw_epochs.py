@@ -88,7 +88,7 @@ def _sums_of_a_device(mechanism: AnyMechanism, value: Any) -> tuple[Any, Any]:
     return EPOCHS * mean, EPOCHS * (squares - mean**2) + EPOCHS * (EPOCHS - 1) * together
 
 
-def test_a_set_is_drawn_by_its_own_chances() -> None:
+def test_a_set_is_drawn_with_its_exact_probabilities() -> None:
     """Of `subset`: all payloads have as many elements; each has its mean and its spread."""
     mechanism: Any = build("subset", epsilon=1.0, categories=40)
     chance = np.random.default_rng(42)

@@ -125,7 +125,7 @@ def test_sketched_strings_are_unbiased_with_collisions_in_the_standard_error(nam
         assert abs(sample.std() - 1) < 5.2 / math.sqrt(2 * few)
 
 
-def test_a_sketch_answers_for_candidates_and_says_what_stands_out() -> None:
+def test_a_sketch_estimates_candidates_and_marks_detected_ones() -> None:
     mechanism = build("cms", epsilon=4.0, hashes=64, width=64)
     assert isinstance(mechanism, CountMeanSketch)
     totals, strings, truth = _sketched(mechanism, 3)
@@ -139,7 +139,7 @@ def test_a_sketch_answers_for_candidates_and_says_what_stands_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["mean.one_bit", "mean.piecewise", "mean.table"])
-def test_a_mean_is_told_in_the_numbers_own_unit(name: str) -> None:
+def test_a_mean_is_shown_in_the_unit_of_its_numbers(name: str) -> None:
     mechanism = build(name, epsilon=1.0, low=-40, high=60)
     assert isinstance(mechanism, OneBitMean | PiecewiseMean | TableMean)
     coins, chance = SeededBits(name), np.random.default_rng(3)

@@ -133,7 +133,7 @@ def test_an_effect_on_a_ratio_is_found_at_the_planned_number_of_reports(
         assert "the number of started is not clearly above 0" in answer.unanswered[0].why
 
 
-def test_a_percentile_that_may_lie_beyond_the_range_is_no_sure_effect(tmp_path: Path) -> None:
+def test_an_effect_on_a_percentile_beyond_the_range_is_uncertain(tmp_path: Path) -> None:
     text = CATALOG.replace('kind = "boolean"', 'kind = "duration"\nunit = "s"\nedges = [0, 1, 9]')
     text = text.replace('mechanism = "rr"', 'mechanism = "grr"')
     answer = _experiment_answer(tmp_path, (0.3, 0.9), (5000, 5000), text)

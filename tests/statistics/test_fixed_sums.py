@@ -175,7 +175,7 @@ def test_a_mean_has_noise_dummies_also_at_the_limits(central: float, delta: floa
     assert accountant.keeps(noisy, planned_number(table, noisy, accountant).categories, 16)
 
 
-def test_a_law_whose_ends_tell_everything_is_refused() -> None:
+def test_a_noise_law_with_revealing_ends_is_refused() -> None:
     crowd = ShuffledEpoch(reports=100, categories=129, epsilon_local=16)
     with pytest.raises(BadParameter, match="cannot keep a delta as small as 1e-15; raise delta"):
         best_noise(crowd, 0.3, 1e-15, fixed_sum=True)

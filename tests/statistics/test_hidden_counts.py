@@ -222,9 +222,7 @@ def test_each_of_several_epochs_has_its_own_number_of_dummies() -> None:
         pytest.param(100, 1000, 0.9, marks=pytest.mark.thorough),
     ],
 )
-def test_a_share_holds_though_what_it_is_of_is_an_estimate(
-    values: int, people: int, share: float
-) -> None:
+def test_a_share_of_an_estimated_number_holds(values: int, people: int, share: float) -> None:
     """Of a population whose people are drawn for every run."""
     noise, runs = CountNoise.least(exp_at_most(0.1), 1e-8), 600
     mechanism: Any = build("grr", epsilon=7.0, categories=values)
@@ -282,7 +280,9 @@ def test_intervals_hold_what_nearly_everybody_holds_though_nobody_knows_how_many
 
 @pytest.mark.parametrize("more", [5, 20, 31, 35, 40, 50, 80])
 @pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0])
-def test_a_number_of_reports_holds_of_epochs_that_barely_left(more: int, epsilon: float) -> None:
+def test_the_interval_of_reports_holds_for_epochs_that_barely_left(
+    more: int, epsilon: float
+) -> None:
     """By every number of dummies with which so many reports leave, exactly."""
     noise = CountNoise.least(exp_at_most(epsilon), 1e-8)
     least = 50 + noise.most
@@ -331,7 +331,7 @@ def test_intervals_of_an_epoch_that_barely_left_hold_for_a_value_of_nearly_every
         pytest.param(7, 20, 1000, 1.0, 0.1, marks=pytest.mark.thorough),
     ],
 )
-def test_a_small_p_value_of_a_change_is_the_chance_of_it_though_the_number_is_hidden(
+def test_p_values_of_changes_hold_with_a_hidden_number(
     epsilon: float, values: int, people: int, share: float, count_epsilon: float
 ) -> None:
     """Of a million pairs of epochs without a change, that which is the thousandth by its size."""

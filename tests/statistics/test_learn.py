@@ -109,7 +109,7 @@ def test_a_model_is_learned_even_if_words_carry_no_direction(
     assert np.isfinite(learned.stderrs).all()
 
 
-def test_a_vector_of_no_length_is_told_as_nothing() -> None:
+def test_a_zero_vector_is_reported_as_noise() -> None:
     units = unit_of(np.zeros((10_000, 4)), np.random.default_rng(2))
     assert np.allclose(np.linalg.norm(units, axis=1), 1)
     assert (np.abs(units.mean(axis=0)) < 5.5 / 100).all()
@@ -246,7 +246,7 @@ def test_intervals_hold_where_the_rounds_end_without_coins(kind: str, epsilon: f
     assert (stderrs.mean(axis=0) < 3 * np.sqrt((off**2).mean(axis=0))).all()
 
 
-def test_a_number_is_foretold() -> None:
+def test_a_model_predicts_a_number() -> None:
     chance = np.random.default_rng(9)
     columns = chance.random((6_000, 10))
     labels = np.clip(0.3 + 0.4 * columns[:, 1] - 0.2 * columns[:, 4], 0, 1)

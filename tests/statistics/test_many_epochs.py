@@ -20,7 +20,7 @@ from tests.support.crowds import crowd_of
     ("times", "delta", "mean"),
     [(7, 1e-6, 251), (30, 1e-6, 1072), (7, 1e-8, 366)],
 )
-def test_a_central_epsilon_of_one_for_all_epochs_takes_the_noise_that_others_found(
+def test_the_epsilon_of_many_epochs_agrees_with_published_noise(
     times: int, delta: float, mean: float
 ) -> None:
     """Of three values or more, so many lies per value on average; their own report is the truth.

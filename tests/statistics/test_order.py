@@ -142,7 +142,7 @@ def test_ends_of_unchanged_values_spend_the_whole_error_rate() -> None:
         assert ndtr(-reaches / change.stderr).sum() == pytest.approx(0.05, rel=0.02)
 
 
-def test_a_mean_changes_in_its_own_unit_and_other_questions_are_not_compared() -> None:
+def test_a_change_of_a_mean_is_in_its_own_unit() -> None:
     mechanism = build("mean.piecewise", epsilon=2.0, low=0, high=600)
     chance = np.random.default_rng(5)
     before, after = (

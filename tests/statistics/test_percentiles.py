@@ -156,7 +156,7 @@ def test_least_squares_reach_the_cramer_rao_bound_of_wave(epsilon: float) -> Non
 
 
 @pytest.mark.parametrize("parts", [2, 4])
-def test_a_share_below_an_edge_errs_as_far_as_is_said_though_parts_are_few(parts: int) -> None:
+def test_the_stated_error_of_a_share_below_an_edge_holds_with_few_buckets(parts: int) -> None:
     """Squared scores of 600 drawings at the truth: their mean is within 5 sigma of 1.
 
     Of estimates that err against each other; as if they did not, it would be 2 and 1.33.

@@ -96,7 +96,7 @@ def test_the_noise_has_the_scale_that_theory_asks_for(
         assert value.low < value.estimate < value.high
 
 
-def test_a_count_costs_less_noise_than_a_histogram_and_more_reports_each_more() -> None:
+def test_noise_of_a_release_is_least_for_a_count_and_grows_with_reports_each() -> None:
     mechanism = build("unary.oue", epsilon=1.0, categories=9)
     totals = _totals(mechanism, [500] * 9)
     [count] = _release(mechanism, totals, "count", LAPLACE, value="value 3")

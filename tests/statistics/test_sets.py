@@ -22,7 +22,7 @@ def _drawn(values: frozenset[str], coins: SeededBits) -> int:
 
 
 @pytest.mark.parametrize("name", ["grr", "subset", "projective"])
-def test_a_padded_and_sampled_set_is_counted_with_the_variance_that_is_told(name: str) -> None:
+def test_a_padded_and_sampled_set_has_the_stated_variance(name: str) -> None:
     mechanism = build(name, epsilon=2.0, categories=len(LISTED))
     coins = SeededBits(f"sets {name}")
     reports = (mechanism.randomize(_drawn(person, coins), coins) for person in PEOPLE)

@@ -221,7 +221,7 @@ def test_no_false_string_is_found_in_few_reports(reports: int) -> None:
 
 
 @pytest.mark.parametrize("by_chance", [0.05, 3.0, 400.0, 1e6])
-def test_a_score_of_rare_hits_is_as_sure_as_chance_makes_it(by_chance: float) -> None:
+def test_a_score_of_rare_hits_has_its_exact_chance(by_chance: float) -> None:
     hits = RareHits(by_chance)
     for sure in (1.0, 3.0, 5.0, 9.0):
         score = float(hits.scores(np.array(sure)))

@@ -155,7 +155,7 @@ def test_a_damaged_backup_or_one_that_would_overwrite_is_refused(
     assert "missing" in refused("verify", str(damaged))
 
 
-def test_a_redis_that_holds_anything_is_left_alone(
+def test_a_redis_that_contains_data_is_not_changed(
     backup_and_run: tuple[BackupSetting, LocalRun],
     tmp_path: Path,
     request: pytest.FixtureRequest,

@@ -179,7 +179,9 @@ def test_the_law_balances(run: LocalRun) -> None:
     eventually(lambda: all(balances(terms) for terms in report_counts(run.endpoints).values()))
 
 
-def test_a_consistent_histogram_stands_beside_the_estimates(run: LocalRun, capsys: Capture) -> None:
+def test_answers_show_a_consistent_histogram_beside_the_estimates(
+    run: LocalRun, capsys: Capture
+) -> None:
     where = ["--home", str(run.home), "--format", "json"]
     for name in ("grr", "wave", "buckets"):
         document = document_of(capsys, "query", name, *where)

@@ -109,7 +109,7 @@ def test_an_option_of_another_question_is_refused(
         ("--capacity --devices=1e8", "hubbub plan capacity"),
     ],
 )
-def test_a_form_of_before_is_answered_with_its_command(
+def test_a_former_form_of_a_command_is_refused_with_the_new_one(
     words: str, command: str, capsys: Capture
 ) -> None:
     error = refusal_of(capsys, "plan", *words.split())
@@ -150,7 +150,7 @@ def test_the_third_figure_is_worked_out_from_two(capsys: Capture) -> None:
     assert again["rows"][0]["epsilon"] == pytest.approx(1, rel=0.02)
 
 
-def test_a_metric_is_planned_as_the_catalog_has_it(catalog: str, capsys: Capture) -> None:
+def test_a_metric_of_a_catalog_is_planned_with_its_fields(catalog: str, capsys: Capture) -> None:
     for name in ("theme", "homepage", "hours"):
         arguments = [catalog, "--metric", name, "--reports", "40000", "--simulate"]
         document = _json([*arguments, *(["--strings", "6"] if name == "homepage" else [])], capsys)
@@ -202,7 +202,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: Capture) -> None:
         ("--values 4 --epsilon 1 --detect 0.1 --whose reporters", "--whose goes with --error"),
     ],
 )
-def test_a_plan_that_cannot_be_is_named(arguments: str, message: str, capsys: Capture) -> None:
+def test_an_impossible_plan_is_named(arguments: str, message: str, capsys: Capture) -> None:
     assert message in refusal_of(capsys, "plan", *arguments.split())
 
 

@@ -125,7 +125,7 @@ def test_the_card_says_whose_delta_is_another(tmp_path: Path, capsys: Capture) -
     assert "only, at delta 1e-08 (weekly 1e-06), in" in output
 
 
-def test_a_word_is_said_up_to_the_certainty_that_it_stands_for() -> None:
+def test_every_word_for_a_certainty_ends_at_its_limit() -> None:
     verdicts = [verdict(epsilon) for epsilon in (0.1, 1.09, 1.1, 2.2, 4.6, 7.7)]
     assert verdicts == ["strong", "strong", "fair", "weak", "poor", "hides nothing"]
 
@@ -147,7 +147,7 @@ def test_the_sentences_are_bayes_rule() -> None:
     assert "at most" not in meaning(30.0), "more than a million is no bound"
 
 
-def test_a_crowd_is_worked_out_for_given_numbers(capsys: Capture) -> None:
+def test_the_promise_of_a_crowd_is_computed_for_given_numbers(capsys: Capture) -> None:
     arguments = ["privacy", "amplify", "--epsilon", "1", "--reports", "100000", "--delta", "1e-6"]
     document = document_of(capsys, *arguments, "--json")
     assert document["epsilon_central"] == amplified(1.0, 100_000, 1e-6).epsilon
@@ -159,7 +159,7 @@ def test_a_crowd_is_worked_out_for_given_numbers(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("option", ["--epochs", "--reports", "--dummies", "--delta"])
-def test_a_number_out_of_range_is_named_as_it_was_asked(option: str, capsys: Capture) -> None:
+def test_a_number_out_of_range_is_named_in_the_callers_unit(option: str, capsys: Capture) -> None:
     arguments = ["privacy", "crowd", "--reports", "100", "--values", "4", "--local-epsilon", "3"]
     assert f"{option} -1 is outside [" in refusal_of(capsys, *arguments, option, "-1")
 
@@ -169,7 +169,7 @@ def test_max_local_is_refused_beside_a_given_local_epsilon(capsys: Capture) -> N
     assert "--max-local needs --central" in refusal_of(capsys, *arguments, "--max-local", "2")
 
 
-def test_a_crowd_that_adds_nothing_says_how_large_one_would(capsys: Capture) -> None:
+def test_a_useless_crowd_is_refused_with_a_sufficient_size(capsys: Capture) -> None:
     arguments = ["privacy", "crowd", "--values", "16", "--central", "0.5", "--reports"]
     output = output_of(capsys, *arguments, "5")
     assert "so small a crowd adds almost nothing" in output
@@ -244,7 +244,7 @@ def test_caps_that_are_kept_are_shown(tmp_path: Path, capsys: Capture) -> None:
         ),
     ],
 )
-def test_a_promise_that_no_noise_dummies_keep_is_refused_by_its_own_number(
+def test_a_promise_that_no_noise_dummies_keep_is_refused_with_its_epsilon(
     typed: str, capsys: Capture
 ) -> None:
     assert "cannot keep a central epsilon as small as 0.001 here" in refusal_of(

@@ -120,7 +120,7 @@ def test_the_page_fits_an_afternoon(catalog: Path, capsys: Capture) -> None:
     assert f"hubbub privacy card {shlex.quote(str(catalog))}" in output
 
 
-def test_a_person_reads_no_nats_and_never_less_than_may_be(catalog: Path, capsys: Capture) -> None:
+def test_the_leaflet_has_no_nats_and_understates_no_risk(catalog: Path, capsys: Capture) -> None:
     page = output_of(capsys, "privacy", "leaflet", str(catalog))
     text = unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL))
     assert not NATS.search(text)

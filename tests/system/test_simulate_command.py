@@ -106,7 +106,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(
     assert all(any(row["shown"] for row in run["values"]) for run in document["runs"])
 
 
-def test_a_run_tells_what_is_true_of_those_who_reported(capsys: Capture) -> None:
+def test_a_rehearsal_shows_the_truth_of_those_who_reported(capsys: Capture) -> None:
     document = _document(capsys, "theme", "a,500\nb,300\n", "--runs", "2", "--epochs", "3")
     for run in document["runs"]:
         assert run["reports"] == 2400
@@ -130,7 +130,7 @@ CROWDED = metric_toml(
 )
 
 
-def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(
+def test_a_rehearsal_of_crowds_shows_the_promise_and_withholds_small_ones(
     folder: Path, capsys: Capture
 ) -> None:
     """Half of 10,000 report: about every other epoch has a crowd of 5,000."""
@@ -161,7 +161,7 @@ def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(
         ('dummies = "noise"\nmax_local_epsilon = 7', 2 * 2.02**2),
     ],
 )
-def test_a_rehearsal_with_dummies_is_told_as_exactly_as_one_without(
+def test_a_rehearsal_with_dummies_is_as_exact_as_one_without(
     dummies: str, variance: float, folder: Path, capsys: Capture
 ) -> None:
     padded = CROWDED.replace("sampling = 0.5", dummies)
@@ -199,7 +199,7 @@ def test_a_rehearsed_mean_with_noise_dummies_has_the_error_that_is_stated(
     assert 0.4 < spread / stated < 1.5
 
 
-def test_a_seed_repeats_a_rehearsal_and_none_does_not(capsys: Capture) -> None:
+def test_only_a_seed_repeats_a_rehearsal(capsys: Capture) -> None:
     once, again, other = (
         _document(capsys, "theme", "a,500\nb,300\n", "--runs", "2", *seed)["runs"]
         for seed in (["--seed", "7"], ["--seed", "7"], [])
@@ -484,13 +484,15 @@ def test_beginnings_that_cannot_be_are_refused(
     ],
 )
 @pytest.mark.usefixtures("beside")
-def test_a_file_that_cannot_be_read_apart_is_refused(
+def test_a_file_of_values_with_mistakes_is_refused(
     capsys: Capture, metric: str, truth: str, message: str
 ) -> None:
     assert message in refusal_of(capsys, *_simulation(metric, truth))
 
 
-def test_a_catalog_without_a_shuffler_is_told_what_to_write(beside: Path, capsys: Capture) -> None:
+def test_a_catalog_without_a_shuffler_is_refused_with_the_missing_line(
+    beside: Path, capsys: Capture
+) -> None:
     catalog = beside / "metrics.toml"
     catalog.write_text(catalog.read_text().removeprefix('shuffler = "127.0.0.1:1"\n'))
     errors = refusal_of(capsys, *_simulation("pair", "a\n"))

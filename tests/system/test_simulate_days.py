@@ -80,7 +80,7 @@ def test_each_day_has_its_truth_beside_estimate_and_line(capsys: Capture) -> Non
     assert abs(sum(reports) - 60_000) < 6 * sqrt(60_000)
 
 
-def test_a_person_reports_once_and_who_was_not_there_is_missed(capsys: Capture) -> None:
+def test_rehearsed_people_report_once_and_absent_ones_are_missed(capsys: Capture) -> None:
     """3,000 people, of whom half are there on every second day alone."""
     lines = ["person,day,value"]
     for person in range(3000):
@@ -126,7 +126,7 @@ def test_rehearsed_days_cover_each_value_of_a_set_and_each_cell_of_parts(capsys:
     assert 0 < document["runs"][0]["missed"] < 6000
 
 
-def test_a_part_that_is_called_day_is_no_day(capsys: Capture) -> None:
+def test_a_part_named_day_is_not_taken_for_a_day(capsys: Capture) -> None:
     document = _rehearsal_document(
         capsys, "weekly", ["day,theme,count", "work,dark,3000"], "--runs", "2"
     )

@@ -254,7 +254,7 @@ def test_fake_reports_push_a_round_no_farther_than_the_farthest_word(capsys: Cap
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_rehearsal_tells_what_those_who_judge_would(capsys: Capture) -> None:
+def test_a_rehearsal_shows_the_quality_that_held_out_devices_would(capsys: Capture) -> None:
     Path("judged.toml").write_text(
         MODELS.replace('label = "left"\npositive', 'held_out = 0.3\nlabel = "left"\npositive', 1)
     )

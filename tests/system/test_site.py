@@ -154,7 +154,7 @@ def test_search_finds_what_pages_say_and_no_source(site: Path) -> None:
     assert not [item["location"] for item in items if item["location"].startswith("source/")]
 
 
-def test_a_browser_asks_no_other_host_and_finds_what_is_searched(site: Path) -> None:
+def test_the_docs_site_loads_nothing_from_other_hosts_and_its_search_works(site: Path) -> None:
     handler = partial(SimpleHTTPRequestHandler, directory=site)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, chromium() as browser:
         Thread(target=server.serve_forever, daemon=True).start()

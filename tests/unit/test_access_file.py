@@ -102,7 +102,7 @@ def test_a_secret_that_is_empty_makes_no_public_client(tmp_path: Path) -> None:
         (["--remove"], "are for one token: name it with --name"),
     ],
 )
-def test_a_token_of_an_empty_word_is_none(
+def test_an_empty_token_is_refused(
     more: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As of a script's variable that is not set: it listed who may ask, or saw "everything"."""

@@ -59,12 +59,12 @@ def test_an_address_has_a_host_and_a_port_that_there_is(address: str, valid: boo
         ("[2001:db8::1]:1", False),
     ],
 )
-def test_a_service_takes_no_other_machine_for_this_one(address: str, *, here: bool) -> None:
+def test_a_service_takes_no_remote_address_for_a_local_one(address: str, *, here: bool) -> None:
     assert is_loopback(address) is here
 
 
 @pytest.mark.parametrize("url", ["https://:70", "https://a:70000", "https://a:0", "a", "https://["])
-def test_a_url_without_a_host_or_with_another_port_is_none(url: str) -> None:
+def test_a_url_without_a_host_or_with_an_impossible_port_is_refused(url: str) -> None:
     assert url_parts(url) is None
 
 
@@ -102,7 +102,7 @@ def test_a_secret_goes_over_https_or_stays_on_this_machine(url: str, *, secure: 
         (relay, RELAY, ("--listen", "--metrics-listen")),
     ],
 )
-def test_a_service_is_told_of_no_port_that_there_is_not(
+def test_an_impossible_port_of_a_service_is_refused(
     monkeypatch: pytest.MonkeyPatch,
     parse: Callable[[list[str]], object],
     arguments: list[str],

@@ -183,7 +183,7 @@ def test_only_a_shufflers_own_mark_gives_reports_up(
 
 
 @pytest.mark.parametrize("hint", ["", "-1", "1e9", "9" * 5000, "soon", "٣", "1 0"])
-def test_a_hint_that_is_none_is_no_hint(newer: Newer, hint: str) -> None:
+def test_an_invalid_delay_of_a_server_is_ignored(newer: Newer, hint: str) -> None:
     newer.answer = _aborting(
         grpc.StatusCode.UNAVAILABLE,
         ("grpc-retry-pushback-ms", hint.encode("ascii", "replace").decode()),

@@ -22,7 +22,7 @@ from hubbub.mechanisms.two_step_response import channel
     st.sampled_from(["any", "none", "all"]),
     st.integers(0, 10**6),
 )
-def test_a_decode_answers_with_numbers_or_refuses(  # noqa: PLR0917
+def test_a_decode_gives_finite_numbers_or_refuses(  # noqa: PLR0917
     bits: int,
     hashes: int,
     cohorts: int,

@@ -131,7 +131,9 @@ class Forgets:
 
 
 @pytest.mark.thorough
-def test_a_permanent_response_that_is_drawn_anew_is_caught(metrics: dict[str, Metric]) -> None:
+def test_the_audit_detects_a_permanent_response_that_is_drawn_again(
+    metrics: dict[str, Metric],
+) -> None:
     checks = _audit(metrics["daily"], devices=lambda _name: Forgets(), people=12_000)
     assert _failed(checks) == {"30 reports of one value", "a device's memory"}
     alike = _audit(metrics["daily"], devices=lambda name: DeviceMemo(b"k" * 32, name), people=2000)
@@ -211,7 +213,7 @@ def test_a_float_sampler_with_a_gap_is_caught_in_a_catalog(metrics: dict[str, Me
 
 
 @pytest.mark.parametrize("digits", [32, 53, 63])
-def test_a_source_that_looks_at_too_few_digits_is_caught(
+def test_a_coin_source_that_compares_too_few_digits_is_detected(
     digits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prove_coins(SystemBits())

@@ -166,14 +166,14 @@ def test_no_archive_changes_anything_outside(tmp_path: Path, entries: list[Entry
 
 
 @pytest.mark.thorough
-def test_a_part_of_an_archive_is_none(tmp_path: Path) -> None:
+def test_a_truncated_archive_is_refused(tmp_path: Path) -> None:
     clear, part = _packed(tmp_path, lambda clear: clear), tmp_path / "part"
     part.write_bytes(clear[: len(clear) // 2])
     with pytest.raises(BackupUnusable, match="is not a complete archive"):
         archive.unpack(part, lambda raw: raw, None)
 
 
-def test_a_by_hand_folder_gives_no_data_of_redis_no_logs_and_no_secrets_of_backups(
+def test_a_backup_of_a_manual_folder_has_no_redis_data_logs_or_secrets(
     tmp_path: Path,
 ) -> None:
     """The folder itself is the installation: Redis, logs, backups lie in it as people left them."""

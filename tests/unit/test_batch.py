@@ -37,9 +37,7 @@ def test_no_batch_is_smaller_than_the_minimum_and_no_reserve_is_touched(
 
 
 @given(MINIMA, RESERVES, st.integers(0, 1000), st.integers(0, 10_000))
-def test_a_window_that_is_over_goes_out_whole(
-    low: int, reserve: int, more: int, pooled: int
-) -> None:
+def test_a_closed_window_leaves_whole(low: int, reserve: int, more: int, pooled: int) -> None:
     """What holds the minimum leaves nothing behind: no remainder is too small to send."""
     policy, pool_before = _policy(low, reserve, more), pooled
     while take := _take(policy, pooled, low, over=True):

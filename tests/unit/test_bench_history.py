@@ -39,7 +39,7 @@ def test_a_figure_that_is_worse_by_more_than_15_percent_is_pointed_out(
         assert "2026-01-02" in warning, "beside the last run that had it"
 
 
-def test_a_stage_of_which_nothing_is_known_did_not_fall() -> None:
+def test_a_stage_without_history_is_no_loss() -> None:
     assert fell(_row("new", 0.001, more=True), []) == ""
 
 

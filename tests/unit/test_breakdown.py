@@ -47,7 +47,7 @@ def test_every_cell_is_a_stream_at_every_tier(tmp_path: Path) -> None:
             bundle.metric(wrong)
 
 
-def test_a_device_says_its_cell_and_one_that_is_in_none_the_metric_alone(tmp_path: Path) -> None:
+def test_a_device_reports_its_public_values_or_only_the_metric(tmp_path: Path) -> None:
     bundle = _bundle(tmp_path)
     cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"os": "linux", "version": "2.3"}, "theme@os=linux,version=2"),
@@ -67,7 +67,9 @@ def test_a_device_says_its_cell_and_one_that_is_in_none_the_metric_alone(tmp_pat
         assert [report.stream for report in shuffler.reports()] == [stream]
 
 
-def test_a_device_that_moves_on_reports_once_an_epoch_and_lies_as_it_did(tmp_path: Path) -> None:
+def test_a_device_with_a_longer_list_reports_once_per_epoch_with_the_same_answer(
+    tmp_path: Path,
+) -> None:
     version = ["1.9"]
     public_values: dict[str, Any] = {"os": "linux", "version": lambda: version[0]}
     bundle = _bundle(tmp_path, rest=GRR)
@@ -135,7 +137,7 @@ def test_a_card_says_who_sees_it(tmp_path: Path) -> None:
         (str([f"v{n}" for n in range(51)]), "makes 102 cells, above 100"),
     ],
 )
-def test_a_breakdown_that_is_none_is_refused(os: str, message: str) -> None:
+def test_an_invalid_breakdown_is_refused(os: str, message: str) -> None:
     with pytest.raises(CatalogInvalid) as error:
         catalog_of(_text(GRR, os))
     assert 'field "breakdown"' in str(error.value)

@@ -137,7 +137,7 @@ def test_a_retired_name_keeps_its_meaning(catalog_files: CatalogFiles) -> None:
         refuse_changes({**metrics, "theme": replace(theme, epsilon=0.5)}, later)
 
 
-def test_a_retired_name_comes_back_with_no_more_than_it_promised(
+def test_a_reused_name_has_at_most_its_former_promise(
     catalog_files: CatalogFiles, tmp_path: Path
 ) -> None:
     operator, first = read_operator_key(catalog_files.folder / "keys"), catalog_files.bundle
@@ -312,9 +312,7 @@ def test_a_handover_makes_a_key_that_the_old_one_vouches_for(
         _build(catalog_files, tmp_path / "others", out)
 
 
-def test_a_handover_that_was_cut_off_is_done_again(
-    catalog_files: CatalogFiles, tmp_path: Path
-) -> None:
+def test_an_interrupted_handover_is_repeated(catalog_files: CatalogFiles, tmp_path: Path) -> None:
     keys, out = tmp_path / "keys", tmp_path / "app.hubbub"
     make_keys(keys)
     first = _build(catalog_files, keys, out)

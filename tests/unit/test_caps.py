@@ -89,7 +89,7 @@ def test_each_span_has_its_cap_over_all_metrics(device: Device, bundle_of: Bundl
     assert device.report(bundle, "two") == [Outcome.QUEUED], "the first day is over"
 
 
-def test_a_clock_set_back_gives_nothing_anew(device: Device, bundle_of: BundleOf) -> None:
+def test_a_clock_set_back_allows_no_new_report(device: Device, bundle_of: BundleOf) -> None:
     bundle = bundle_of(Caps(epsilon_per_year=2.0), "one", "two")
     assert device.report(bundle, "one", "two") == [Outcome.QUEUED] * 2
     device.pass_days(-380)

@@ -94,7 +94,7 @@ def test_all_problems_are_told_at_once() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["", 'mechanism = "olh"\n', "mechanism = [1]\n"])
-def test_a_wrong_mechanism_hides_nothing_behind_it(mechanism: str) -> None:
+def test_a_wrong_mechanism_hides_no_other_fault(mechanism: str) -> None:
     text = (
         CATALOG.replace('mechanism = "unary.oue"\n', mechanism)
         .replace('"light", "dark"', '"dark", "dark"')
@@ -109,7 +109,7 @@ def test_a_wrong_mechanism_hides_nothing_behind_it(mechanism: str) -> None:
     assert all('metric "theme"' in line for line in problems)
 
 
-def test_a_mechanism_that_cannot_be_built_is_told_beside_all_else() -> None:
+def test_a_mechanism_that_cannot_be_built_is_named_beside_other_faults() -> None:
     text = CATALOG.replace("q = 0.8", "q = 0.99").replace("min_batch = 20", "min_batch = 1")
     problems = _problems(text)
     assert problems.count("min_batch") == 4
@@ -117,7 +117,7 @@ def test_a_mechanism_that_cannot_be_built_is_told_beside_all_else() -> None:
     assert len(problems.splitlines()) == 5
 
 
-def test_a_name_that_is_none_hides_nothing_behind_it() -> None:
+def test_a_wrong_metric_name_hides_no_other_fault() -> None:
     text = CATALOG.replace("[metrics.theme]", "[metrics.Theme]").replace(
         "min_batch = 20", "min_batch = 1", 1
     )
@@ -215,7 +215,7 @@ def test_a_minimum_batch_must_fit_one_message(signed: Signed) -> None:
     assert replace(homepage, min_batch=700_000).min_batch == 700_000
 
 
-def test_a_description_of_several_lines_is_one_line_everywhere(tmp_path: Path) -> None:
+def test_a_description_of_several_lines_is_shown_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     several_lines = 'description = """Theme\n  in\n\tuse """'
     path.write_text(CATALOG.replace(f'description = "{ONE_LINE}"', several_lines))

@@ -349,7 +349,7 @@ def test_the_dummies_of_parts_are_left_out_where_reports_of_two_are_better(tmp_p
     assert (metric.parameters, crowd_in(metric).dummies_shift) == ({}, 0)
 
 
-def test_a_rehearsed_epoch_with_secret_numbers_leaves_when_the_shuffler_lets_it(
+def test_a_rehearsed_epoch_with_secret_numbers_has_the_shufflers_minimum(
     tmp_path: Path,
 ) -> None:
     """Of fewer reports than the crowd never, of as many where no fewer dummies are drawn."""
@@ -400,7 +400,7 @@ def test_dummies_of_devices_are_chosen_and_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_hidden_number_makes_the_crowd_wait_for_as_many_more_and_the_card_says_what_it_tells(
+def test_a_hidden_number_raises_the_minimum_and_the_card_shows_its_epsilon(
     tmp_path: Path,
 ) -> None:
     plain, hidden = _read(tmp_path, THEME), _read(tmp_path, THEME + "count_epsilon = 0.5\n")
@@ -465,7 +465,7 @@ def test_a_promise_is_refused_without_numpy_and_scipy() -> None:
 
 
 @pytest.mark.slow
-def test_a_bundle_holds_the_promise_and_never_less_of_it(tmp_path: Path) -> None:
+def test_a_bundle_always_contains_the_whole_promise(tmp_path: Path) -> None:
     metric = _read(tmp_path, THEME)
     text = HEAD + ALONE.replace("[metrics.theme]", "[metrics.other]")
     signed = make_signed(tmp_path, text, start=20_000 * DAY)
@@ -504,7 +504,7 @@ def test_the_check_names_settings_that_add_needless_noise_with_a_remedy() -> Non
     assert what_decides(strict, 0.011, 0.00097, 4) == "", "for its three digits alone"
 
 
-def test_a_promise_below_every_epsilon_is_refused(capsys: Capture) -> None:
+def test_a_promise_that_no_epsilon_keeps_is_refused(capsys: Capture) -> None:
     assert main(["plan", "central", "--values", "4", "--reports", "1000", "--epsilon", "1e-5"]) == 2
     assert "--epsilon 1e-05 is outside [0.000976562, 16]" in capsys.readouterr().err
 
@@ -541,7 +541,7 @@ def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
         assert sqrt(today.variance(0, int(reports))) == pytest.approx(alone, rel=0.005)
 
 
-def test_a_crowd_is_told_in_words_with_and_without_trust(capsys: Capture) -> None:
+def test_the_promise_of_a_crowd_is_explained_with_and_without_trust(capsys: Capture) -> None:
     arguments = ["privacy", "crowd", "--reports", "100000", "--local-epsilon", "7"]
     shuffled, together = output_of(capsys, *arguments, "--values", "16").strip().splitlines()[-2:]
     assert "to someone who sees the shuffled reports (except with probability 1e-08)" in shuffled
@@ -552,7 +552,7 @@ def test_a_crowd_is_told_in_words_with_and_without_trust(capsys: Capture) -> Non
 
 
 @pytest.mark.slow
-def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
+def test_a_plan_shows_the_errors_of_a_crowd_of_reports_alone_and_of_a_curator(
     capsys: Capture,
 ) -> None:
     arguments = ["plan", "central", "--values", "16", "--reports", "30000", "--epsilon", "1"]
@@ -614,7 +614,7 @@ def test_a_plan_of_numbers_shows_the_same_trade(
     ],
 )
 @pytest.mark.slow
-def test_a_plan_says_whether_dummies_win(
+def test_a_plan_compares_errors_with_and_without_dummies(
     dummies: str, values: str, message: str, capsys: Capture
 ) -> None:
     arguments = ["plan", "central", "--values", values, "--reports", "30000", "--epsilon", "1"]
@@ -653,7 +653,7 @@ def test_people_are_told_what_their_crowd_hides_and_operators_how_many_it_waits_
     assert "The shuffler waits for 370 reports and dummies." in message_text
 
 
-def test_a_crowd_that_takes_long_says_so_meanwhile(
+def test_a_slow_account_of_a_crowd_shows_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setattr(output, "_SOON_SECONDS", 0.0)

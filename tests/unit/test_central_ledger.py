@@ -62,7 +62,7 @@ def device(metrics: dict[str, Metric]) -> Callable[[State, int], Client]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["memory", "folder"])
-def test_a_device_counts_both_and_stops_at_either(
+def test_a_device_counts_local_and_central_loss_and_stops_at_either_limit(
     kind: str,
     device: Callable[[State, int], Client],
     metrics: dict[str, Metric],
@@ -142,7 +142,7 @@ def test_no_later_bundle_raises_or_drops_the_limit(metrics: dict[str, Metric]) -
         Promise.load([*former, "much"])
 
 
-def test_a_limit_that_goes_with_nothing_is_refused(metrics: dict[str, Metric]) -> None:
+def test_a_limit_without_an_effect_is_refused(metrics: dict[str, Metric]) -> None:
     with pytest.raises(BadParameter, match="must not be below central_epsilon"):
         replace(metrics["crowded"], limits=Limits(1, 500.0, 0.5))
     with pytest.raises(BadParameter, match="epsilon is only for a central promise"):
@@ -166,7 +166,7 @@ def test_the_card_says_both_and_what_the_limit_leaves() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["memory", "folder"])
-def test_a_person_says_how_much_of_each_promise(
+def test_a_person_sets_a_maximum_of_local_and_central_epsilon(
     kind: str, device: Callable[[State, int], Client], metrics: dict[str, Metric], tmp_path: Path
 ) -> None:
     """Without max_local nothing changes: a crowd's local epsilon is above what was preferred."""

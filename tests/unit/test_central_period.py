@@ -46,7 +46,7 @@ def test_all_epochs_of_a_period_together_keep_the_promise(metric: Metric) -> Non
     assert "of any 7 days, 7 at most, together reveal epsilon 1 at delta 1e-08." in sentence
 
 
-def test_a_device_is_charged_the_promise_once_in_so_many_days(metric: Metric) -> None:
+def test_a_device_is_charged_once_per_central_period(metric: Metric) -> None:
     """Days 0 to 6 since 1970 are such days, and so on; its limit has room for three of them."""
     accounts = {"theme": Account()}
     outcomes = [charge(accounts, metric, day, "") for day in range(2, 30)]
@@ -132,7 +132,7 @@ def test_the_command_finds_the_local_epsilon_of_many_epochs(
     assert document["epsilon_central"] < 0.5
 
 
-def test_a_tree_whose_part_of_the_promise_is_below_any_epsilon_keeps_it_by_its_crowd() -> None:
+def test_a_tree_with_a_tiny_share_of_the_promise_keeps_it_by_its_crowd() -> None:
     text = CATALOG.replace(LISTED, TREE)
     assert text != CATALOG
     most = "max_local_epsilon = 0.1\nlimits"

@@ -162,7 +162,7 @@ def test_clients_of_an_old_authority_trust_its_renewed_certificates(
     assert (tls / "ca.pem").read_bytes() == renewed
 
 
-def test_a_key_log_that_cannot_be_written_keeps_no_report_back(
+def test_an_unwritable_key_log_delays_no_report(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Antivirus programs set SSLKEYLOGFILE to a pipe that only administrators may write."""

@@ -250,6 +250,6 @@ def test_auto_names_why_no_mechanism_fits(tmp_path: Path, more: str, says: str) 
     assert says in str(caught.value)
 
 
-def test_a_choice_needs_reports() -> None:
+def test_auto_needs_the_expected_reports() -> None:
     with pytest.raises(BadParameter, match="reports None must be"):
         choose(1.0, 5, {})

@@ -138,7 +138,7 @@ def test_a_client_says_why_it_is_not_pickled(client_of: ClientOf) -> None:
             copied(client)
 
 
-def test_a_developer_is_told_what_is_permitted(client_of: ClientOf) -> None:
+def test_a_wrong_value_is_refused_with_the_permitted_ones(client_of: ClientOf) -> None:
     client = client_of(FakeShuffler())
     for value, ending in (
         ("Dark", '"system"; did you mean "dark"?'),
@@ -155,7 +155,7 @@ def test_a_developer_is_told_what_is_permitted(client_of: ClientOf) -> None:
         client.report("homepage", 7)
 
 
-def test_a_developer_is_asked_whether_a_similar_metric_was_meant(client_of: ClientOf) -> None:
+def test_a_wrong_metric_name_is_refused_with_a_similar_one(client_of: ClientOf) -> None:
     client = client_of(FakeShuffler())
     for name, ending in (("Thme", 'then the value; did you mean "theme"?'), ("x", "the value")):
         with pytest.raises(UnknownMetric) as caught:
@@ -223,7 +223,7 @@ def test_limits_are_kept_before_any_coin_is_drawn(client_of: ClientOf, clock: Fa
         again.report("theme", "light")
 
 
-def test_a_clock_that_jumps_earns_no_second_report_and_blocks_no_first(
+def test_a_clock_that_jumps_gives_no_second_report_and_blocks_no_first(
     client_of: ClientOf, clock: FakeClock
 ) -> None:
     client = client_of(FakeShuffler())

@@ -91,7 +91,7 @@ def test_both_that_jump_together_are_believed_after_an_hour(step: float) -> None
 
 
 @pytest.mark.parametrize("first", ["machine", "redis"])
-def test_a_jump_that_no_look_saw_together_is_not_believed_sooner(first: str) -> None:
+def test_a_clock_jump_seen_by_no_single_look_is_not_trusted_sooner(first: str) -> None:
     times = Times()
     times.go_on(2 * HOUR)
     setattr(times, first, YEAR)
@@ -101,7 +101,7 @@ def test_a_jump_that_no_look_saw_together_is_not_believed_sooner(first: str) -> 
     assert times.off()[0] == 0
 
 
-def test_a_machine_that_started_wrong_beside_a_redis_that_is_right_knows_neither() -> None:
+def test_a_wrong_machine_clock_beside_a_right_redis_is_undecided() -> None:
     times = Times()
     times.machine = -4.5 * HOUR
     times.clocks = Clocks(lambda: times.right + times.machine, times.beside, lambda: times.passed)
@@ -135,7 +135,7 @@ def test_it_is_said_once_for_every_time_that_they_come_apart(
     assert caplog.text.count("the clocks are 86400 s apart") == 2
 
 
-def test_a_redis_that_does_not_answer_is_taken_to_run_on() -> None:
+def test_the_clock_of_a_silent_redis_is_assumed_to_run_on() -> None:
     from hubbub.errors import StoreUnavailable
 
     times = Times()

@@ -60,7 +60,7 @@ def _sent_values(signed: Signed, shuffler: FakeShuffler) -> list[tuple[int, str]
     ]
 
 
-def test_a_device_that_ran_and_was_told_nothing_says_the_default_once_the_epoch_is_over(
+def test_a_device_without_a_value_sends_the_default_after_the_epoch(
     covered: Signed, state: State, clock: FakeClock
 ) -> None:
     shuffler = FakeShuffler()
@@ -131,9 +131,7 @@ def test_two_processes_say_it_once(covered: Signed, tmp_path: Path, clock: FakeC
         ("default = true", "must be one of the metric's values, or"),
     ],
 )
-def test_a_default_that_would_tell_or_is_none_is_refused(
-    tmp_path: Path, line: str, message: str
-) -> None:
+def test_a_revealing_or_invalid_default_is_refused(tmp_path: Path, line: str, message: str) -> None:
     name = line.split(" = ", maxsplit=1)[0]
     former = {"reports_per_epoch": "reports_per_epoch = 1", "default": 'default = "none"'}
     catalog = (
@@ -145,12 +143,12 @@ def test_a_default_that_would_tell_or_is_none_is_refused(
         make_signed(tmp_path, catalog, start=0)
 
 
-def test_a_permanent_answer_that_costs_has_no_default(signed: Signed) -> None:
+def test_a_mechanism_that_charges_new_answers_has_no_default(signed: Signed) -> None:
     with pytest.raises(BadParameter, match="charges each new answer"):
         replace(signed.bundle.metric("editor"), default="vi")
 
 
-def test_a_range_has_an_escape_and_a_mean_a_number(tmp_path: Path) -> None:
+def test_a_default_of_a_range_may_be_none_and_of_a_mean_is_a_number(tmp_path: Path) -> None:
     kind = 'kind = "count"\nedges = [0, 10, 100]'
     ranges = COVERED.replace('values = ["gpu", "disk"]', kind)
     folders = [tmp_path / name for name in ("ranges", "none", "zero")]
@@ -182,7 +180,7 @@ def _crashes(client: Client, rng: random.Random) -> None:
 
 
 @pytest.mark.thorough
-def test_a_classifier_of_all_that_a_shuffler_sees_is_at_chance(covered: Signed) -> None:
+def test_a_classifier_of_everything_a_shuffler_sees_guesses_at_chance(covered: Signed) -> None:
     """1,000 devices, half of them with an event, half of them restarted over midnight."""
     devices = 1000
     assert abs(accuracy(covered.bundle, devices, _crashes) - 0.5) < 3 * sqrt(0.25 / (devices // 2))

@@ -116,7 +116,7 @@ TREE = 'mechanism = "tree"\nbits = 20\ncells = 1024\n'
 
 
 @pytest.mark.slow
-def test_a_prefix_tree_keeps_the_promise_by_the_lies_of_its_geometry() -> None:
+def test_the_noise_of_its_geometry_keeps_the_promise_of_a_tree() -> None:
     metric = _read(TREE)
     assert (metric.mechanism, metric.min_batch) == ("tree", 30_000)
     promise = central_of(metric, 30_000)
@@ -195,7 +195,7 @@ def test_a_plan_shows_the_same_trade(capsys: pytest.CaptureFixture[str]) -> None
     assert "--dummies go only with listed values" in refusal_of(capsys, *command, "--dummies", "9")
 
 
-def test_a_plan_says_where_a_tree_finds_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_shows_if_a_tree_finds_no_string(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["plan", "central", "--strings", "50", "--reports", "100", "--epsilon", "1"]
     assert main([*command, "--max-local", "1.2"]) == 0
     assert "at a local epsilon of 1, none in so few reports" in capsys.readouterr().out

@@ -156,7 +156,7 @@ def test_flipped_bytes_in_the_witness_hurt_nobody(reported: Device, seed: int) -
 
 @pytest.mark.parametrize("content", HOSTILE, ids=range(len(HOSTILE)))
 @pytest.mark.parametrize("folder", [True, False])
-def test_a_witness_that_holds_anything_hurts_nobody(
+def test_a_witness_with_any_content_raises_nothing(
     reported: Device, content: str, *, folder: bool
 ) -> None:
     witness = reported.witness
@@ -179,7 +179,7 @@ def test_a_witness_that_holds_anything_hurts_nobody(
 
 
 @pytest.mark.parametrize("account", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_ledger_that_holds_anything_is_set_aside(reported: Device, account: str) -> None:
+def test_a_ledger_with_any_damage_is_kept_apart(reported: Device, account: str) -> None:
     _damaged_rows(reported, "UPDATE ledger SET account = ? WHERE metric = 'theme'", account)
     client = reported.start()
     assert client.ledger().counts["state_damaged"] == 1
@@ -289,7 +289,7 @@ def test_text_that_is_none_takes_only_its_row(device: Device, text: bytes) -> No
 
 
 @pytest.mark.parametrize("where", ["schema", "sequence", "newer", "index"])
-def test_a_file_whose_frame_is_damaged_is_set_aside_or_left(reported: Device, where: str) -> None:
+def test_a_file_with_a_damaged_frame_is_kept_apart_or_left(reported: Device, where: str) -> None:
     path = reported.folder / DATABASE
     raw = path.read_bytes()
     if where == "schema":
@@ -354,7 +354,7 @@ def _odd_text(journal: Journal, drawn: PendingPayload) -> None:
         _odd_text,
     ],
 )
-def test_a_journal_that_holds_anything_hurts_nobody(
+def test_a_journal_with_any_content_raises_nothing(
     reported: Device, body: Callable[[Journal, PendingPayload], None]
 ) -> None:
     _hostile_journal(body)(reported.folder)
@@ -447,7 +447,7 @@ def test_while_the_disk_is_full_reports_wait_and_limits_hold(device: Device) -> 
     assert client.ledger().counts == {}
 
 
-def test_a_state_that_another_process_does_not_let_go_of_stops_no_report(device: Device) -> None:
+def test_a_state_locked_by_another_process_stops_no_report(device: Device) -> None:
     """Stopped in the middle of a write: for as long nothing leaves, and nothing is lost."""
     client = device.start()
     other = sqlite3.connect(device.folder / DATABASE, isolation_level=None)

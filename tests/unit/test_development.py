@@ -222,7 +222,7 @@ def test_production_says_nothing_of_it(
 
 
 @pytest.mark.parametrize("each", [0.5, 1.0])
-def test_a_number_of_reports_that_is_an_estimate_is_called_one_in_every_face(
+def test_every_interface_marks_an_estimated_number_of_reports(
     production: tuple[Bundle, StreamTable], capsys: pytest.CaptureFixture[str], each: float
 ) -> None:
     """300 reports and dummies a day; their coins are the number's error."""

@@ -93,7 +93,7 @@ def test_a_metric_that_cannot_discover_strings_is_refused_with_a_remedy(
     assert message in str(caught.value)
 
 
-def test_a_share_may_change_under_its_name_and_looking_may_not_begin() -> None:
+def test_the_share_of_discover_may_change_but_not_begin() -> None:
     before = _bundle(_metric())
     _bundle(_metric(PLUGIN.replace("0.25", "0.1")), before)
     with pytest.raises(BundleRefused, match="discover changed under an old name"):
@@ -128,7 +128,7 @@ def _streams(bundle: Bundle, state: MemoryState, days: range, value: str) -> lis
 
 
 @pytest.mark.slow
-def test_a_device_draws_its_half_from_its_secret_whatever_it_says(tmp_path: Path) -> None:
+def test_a_devices_secret_alone_decides_whether_it_feeds_the_tree(tmp_path: Path) -> None:
     """Six standard errors of a quarter of 400 devices: a false alarm of 2e-9 a value."""
     signed = make_signed(tmp_path, CATALOG + PLUGIN, start=20_000 * DAY)
     for value in ("git", "never listed"):
@@ -196,7 +196,7 @@ def test_a_list_that_is_there_is_not_overwritten(tmp_path: Path, capsys: Capture
         ("50%", "'50%' is not a number; write 0.5"),
     ],
 )
-def test_a_metric_behind_likely_is_told_to_go_before_it(
+def test_a_metric_after_likely_is_refused_with_the_right_order(
     likely: str, message: str, capsys: Capture
 ) -> None:
     assert message in refusal_of(capsys, "discover", "--likely", likely)

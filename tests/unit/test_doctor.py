@@ -47,7 +47,7 @@ def findings_of(bundle: Path, folder: Path) -> dict[str, Finding]:
 
 
 @pytest.mark.usefixtures("shuffler")
-def test_a_device_that_reports_is_well_and_no_value_is_shown(
+def test_the_doctor_finds_a_reporting_device_healthy_and_shows_no_value(
     signed: Signed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "device"
@@ -70,7 +70,7 @@ def test_a_clock_that_is_wrong_is_a_fault(
 
 
 @pytest.mark.usefixtures("shuffler")
-def test_a_no_of_the_person_is_noted(signed: Signed, tmp_path: Path) -> None:
+def test_the_doctor_shows_an_opt_out(signed: Signed, tmp_path: Path) -> None:
     folder = tmp_path / "device"
     with start(signed, folder) as client:
         client.disable()

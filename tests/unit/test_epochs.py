@@ -31,7 +31,7 @@ def test_months_are_the_calendars() -> None:
     assert [*EPOCH_SECONDS.values()].count(MONTH_SECONDS) == 1, "it names them"
 
 
-def test_a_months_reports_are_taken_for_a_month_after_its_end() -> None:
+def test_reports_of_a_month_are_accepted_for_a_month_after_it() -> None:
     november = 12 * 56 + 10
     over = datetime(2026, 12, 1, tzinfo=UTC).timestamp()
     assert epoch_start(november + 1, "month") == over

@@ -149,7 +149,7 @@ def _stream(client: Client) -> str:
     return drawn_reports(client)[-1][1].stream
 
 
-def test_a_report_says_its_arm_until_the_operator_stops_one(tmp_path: Path) -> None:
+def test_a_report_names_its_arm_until_the_operator_stops_an_arm(tmp_path: Path) -> None:
     operator = SIGNING.public_key().public_bytes_raw()
     bundle = replace(make_bundle(_catalog_file(tmp_path, CATALOG)).bundle, operator=operator)
     streams = [_stream(_of_arm(bundle, arm)) for arm in ("control", "new")]
@@ -163,7 +163,7 @@ def test_a_report_says_its_arm_until_the_operator_stops_one(tmp_path: Path) -> N
         assert _stream(client) == "saved"
 
 
-def test_a_person_who_lets_nothing_report_is_in_no_experiment(tmp_path: Path) -> None:
+def test_an_opted_out_person_is_in_no_experiment(tmp_path: Path) -> None:
     bundle = make_bundle(_catalog_file(tmp_path, CATALOG)).bundle
     client = _of_arm(bundle, "new")
     client.disable()

@@ -75,7 +75,7 @@ class Doubled(Listed):
 
 
 @pytest.mark.parametrize("family", ["listed", "doubled"])
-def test_a_line_in_the_registry_is_enough_for_sdk_planner_audit_and_query(
+def test_one_registry_line_adds_a_mechanism_everywhere(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

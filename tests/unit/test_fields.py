@@ -159,7 +159,7 @@ def test_true_and_false_are_listed_together_and_alone(values_text: str) -> None:
         catalog_of(CATALOG.replace('values = ["no", "yes"]', f"values = {values_text}"))
 
 
-def test_a_boolean_is_no_value_where_none_is_listed(tmp_path: Path) -> None:
+def test_a_boolean_is_no_value_unless_listed(tmp_path: Path) -> None:
     bundle = make_signed(tmp_path, CATALOG, start=20_000 * DAY).bundle
     for name in ("crashed", "theme", "homepage"):
         with pytest.raises(ValueOutOfDomain):

@@ -181,7 +181,7 @@ def test_a_metric_that_cover_cannot_hide_is_refused(
         make_signed(tmp_path, FILLED.replace(old, new), start=0)
 
 
-def test_a_bundle_that_covers_what_cannot_be_is_refused(filled: Signed) -> None:
+def test_a_bundle_with_impossible_cover_is_refused(filled: Signed) -> None:
     silent = replace(filled.bundle.metric("asked"), default=None)
     with pytest.raises(BadParameter, match='metric "asked": default is needed with cover'):
         replace(filled.bundle, metrics={"asked": silent}, history={"asked": silent.digest()})
@@ -196,7 +196,7 @@ def test_a_crowd_takes_no_fillers(filled: Signed) -> None:
         replace(filled.bundle, metrics={"crash": crowd}, history=history)
 
 
-def test_a_change_of_it_is_told_and_bundles_without_it_are_as_they_were(
+def test_a_change_of_cover_is_shown_and_bundles_without_it_are_unchanged(
     filled: Signed, tmp_path: Path
 ) -> None:
     plain = make_signed(tmp_path, FILLED.replace("cover = true\n", ""), start=FIRST * DAY)
@@ -213,9 +213,7 @@ def _declines(client: Client, rng: random.Random) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [200, pytest.param(1000, marks=pytest.mark.thorough)])
-def test_a_classifier_cannot_tell_what_a_device_has_nothing_to_say_of(
-    filled: Signed, devices: int
-) -> None:
+def test_cover_hides_which_metrics_a_device_has_no_answer_for(filled: Signed, devices: int) -> None:
     """Half of the people decline a metric or choose a smaller epsilon."""
     right = accuracy(filled.bundle, devices, _declines)
     assert abs(right - 0.5) < 3 * sqrt(0.25 / (devices // 2))

@@ -201,7 +201,7 @@ other.join()
 """
 
 
-def test_a_child_starts_its_client_though_a_thread_of_its_parent_was_starting_one(
+def test_a_child_starts_its_client_although_its_parent_was_starting_one(
     signed: Signed, tmp_path: Path
 ) -> None:
     with http_shuffler() as server:
@@ -231,5 +231,5 @@ os.wait()
 """
 
 
-def test_a_call_that_a_fork_waits_for_may_load_what_logs() -> None:
+def test_a_call_that_delays_a_fork_may_load_the_logging_module() -> None:
     assert run_program(sys.executable, "-c", WAITING, check=True).stdout == "False\n"

@@ -99,7 +99,7 @@ def test_no_answer_of_a_shuffler_loses_a_report_or_raises(name: str, run_target:
     run_target(name)
 
 
-def test_a_batch_is_over_once_an_aggregator_has_taken_it_and_not_before(run_target: Run) -> None:
+def test_a_batch_ends_only_when_an_aggregator_accepted_it(run_target: Run) -> None:
     run_target("answers_apply")
 
 

@@ -13,7 +13,7 @@ from tests.support.catalogs import catalog_toml, metric_toml
 @pytest.mark.parametrize(
     ("mechanism", "expected"), [("long.hash", True), ("long.grr", False), ("long.unary", False)]
 )
-def test_a_card_says_what_all_answers_say_however_many_values_there_were(
+def test_a_card_counts_all_answers_for_any_number_of_values(
     tmp_path: Path, mechanism: str, expected: bool
 ) -> None:
     path = tmp_path / "metrics.toml"

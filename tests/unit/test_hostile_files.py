@@ -203,7 +203,7 @@ def test_no_point_of_small_order_is_a_key(signed: Signed) -> None:
         open_bundle(json.dumps(forged).encode() + b"\n{}", "app.hubbub")
 
 
-def test_a_path_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_path_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "a\0b", tmp_path, Path("/dev/zero")):
         with pytest.raises(BundleRefused) as caught:
             read_bundle(path)

@@ -62,7 +62,7 @@ def test_a_redirect_is_not_followed() -> None:
 
 
 @pytest.mark.parametrize("head", [b"", b"Content-Length: 100000\r\n"])
-def test_a_body_that_drips_is_given_up_in_time(head: bytes) -> None:
+def test_a_slow_body_is_abandoned_in_time(head: bytes) -> None:
     with (
         _server(OK + head + b"\r\n", b"a", every_seconds=0.02) as url,
         pytest.raises(TimeoutError, match=r"no whole answer within 0\.3 s"),
@@ -92,7 +92,7 @@ def test_an_answer_that_is_not_http_raises_oserror() -> None:
         _answer(url)
 
 
-def test_a_server_that_hangs_up_is_away_and_speaks_no_other_protocol() -> None:
+def test_a_server_that_closes_the_connection_counts_as_unreachable() -> None:
     with _server() as url, pytest.raises(ConnectionError, match="closed connection"):
         _answer(url)
 

@@ -71,7 +71,7 @@ def test_a_proxys_answer_loses_no_report(
     ("retry_after", "after_seconds"),
     [("7", 7.0), ("Fri, 31 Dec 2027 23:59:59 GMT", None), ("-1", None), ("9" * 30, None)],
 )
-def test_a_hint_of_any_server_is_heard_if_it_is_one(
+def test_every_servers_valid_delay_is_respected(
     server: HttpShuffler, retry_after: str, after_seconds: float | None
 ) -> None:
     server.answers.append((429, {"Retry-After": retry_after}, b"no JSON"))
@@ -190,7 +190,7 @@ def test_no_bytes_behind_an_answer_are_read_as_the_next(length: bytes) -> None:
         answering.result()
 
 
-def test_a_request_says_nothing_of_who_sends_it(server: HttpShuffler) -> None:
+def test_a_request_has_nothing_about_its_sender(server: HttpShuffler) -> None:
     transport = transport_to(server.address, roots=None)
     for _ in range(2):
         transport.submit(REPORTS, HANG_SECONDS)
@@ -303,7 +303,7 @@ def test_an_apps_own_look_up_of_names_gets_a_text_and_may_fail(
     transport.close()
 
 
-def test_a_name_whose_first_address_says_nothing_is_reached_by_the_next(
+def test_a_silent_first_address_of_a_name_is_skipped(
     server: HttpShuffler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As IPv6 that leads nowhere does."""

@@ -21,7 +21,7 @@ class Clock:
 FIRST, SECOND = "192.0.2.1", "192.0.2.2"
 
 
-def test_a_burst_is_let_in_and_then_so_much_a_second() -> None:
+def test_a_burst_is_accepted_and_then_a_rate_per_second() -> None:
     clock = Clock()
     limit = Limiter(10, 100, clock)
     assert limit.wait_seconds(FIRST) == 0
@@ -76,7 +76,7 @@ def test_new_peers_past_all_numbers_share_the_bucket_of_their_network_alone(
     assert limit.wait_seconds(callers[0]) == 0, "nor who was there before"
 
 
-def test_a_flood_from_very_many_networks_fills_no_more_than_it_may(
+def test_a_flood_from_many_networks_stays_within_its_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(limiter, "_MAX_CALLERS", 50)

@@ -249,7 +249,9 @@ def test_each_list_fills_a_crowd_of_its_own(installation: Installation) -> None:
 
 
 @pytest.mark.slow
-def test_a_crowd_that_chose_goes_on_once_its_choice_is_written(installation: Installation) -> None:
+def test_a_crowds_list_grows_once_its_chosen_mechanism_is_written(
+    installation: Installation,
+) -> None:
     rest = "central_epsilon = 1.0\ncrowd = 1000"
     few = installation.build(THREE, "auto", rest).metric("theme")
     with pytest.raises(BundleRefused) as refused:
@@ -285,7 +287,7 @@ def test_auto_stays_with_its_mechanism(installation: Installation) -> None:
     assert (grown.grown, grown.mechanism) == ((3,), few.mechanism)
 
 
-def test_a_device_takes_the_longer_list_and_keeps_one_budget(installation: Installation) -> None:
+def test_a_device_accepts_the_longer_list_with_one_budget(installation: Installation) -> None:
     old, new = installation.build(THREE), installation.build(FOUR)
     trust = Trust()
     for bundle in (old, new):  # what was promised is kept

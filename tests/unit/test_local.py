@@ -55,7 +55,7 @@ def test_local_mode_keeps_waiting_reports_and_never_sends_its_counts(
     assert [report.stream for report in shuffler.reports()] == ["theme"]
 
 
-def test_a_no_ends_the_counting_and_forgetting_deletes_the_counts(
+def test_an_opt_out_ends_local_counting_and_forgetting_deletes_the_counts(
     signed: Signed, state: State
 ) -> None:
     client = counting(signed, state)

@@ -214,7 +214,7 @@ def start(tmp_path: Path) -> Callable[[bytes], Client]:
     return start
 
 
-def test_a_bundle_proves_that_it_is_in_the_log_and_devices_go_on_with_it(
+def test_devices_accept_a_bundle_with_a_proof_of_the_log(
     operator: Operator, start: Callable[[bytes], Client]
 ) -> None:
     for _ in range(4):
@@ -332,7 +332,7 @@ def test_a_proof_of_another_bundle_or_altered_is_refused(operator: Operator) -> 
             open_bundle(b"\n".join([head, body, wrong]), "app.hubbub")
 
 
-def test_a_build_refuses_a_log_that_was_lost_or_left(operator: Operator, capsys: Capture) -> None:
+def test_a_build_refuses_a_lost_or_abandoned_log(operator: Operator, capsys: Capture) -> None:
     assert operator.build(log="") == 2
     assert "accept no bundle outside it" in capsys.readouterr().err
     operator.log.rename(operator.folder / "away")
@@ -378,7 +378,7 @@ def test_a_reviewer_reads_every_bundle_ever_shipped_and_what_each_changed(
     assert "grew from 4 to 5 entries" in output_of(capsys, *audit)
 
 
-def test_a_log_that_was_rewritten_is_found_by_who_saw_it_before(
+def test_a_rewritten_log_is_detected_with_an_earlier_checkpoint(
     operator: Operator, tmp_path: Path, capsys: Capture
 ) -> None:
     device = tmp_path / "device.hubbub"

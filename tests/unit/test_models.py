@@ -462,7 +462,7 @@ def _refused(devices: Devices) -> Iterator[tuple[bytes, str]]:
     yield sign_models({"tariff": STATE}, key), "3 columns and 4 weights, in the bundle 3 and 8"
 
 
-def test_a_state_of_others_altered_or_of_another_dimension_teaches_nothing(
+def test_a_foreign_altered_or_misfitting_model_state_is_refused(
     late: tuple[Devices, int], caplog: pytest.LogCaptureFixture
 ) -> None:
     devices, number = late
@@ -654,7 +654,7 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
         ),
     ],
 )
-def test_a_models_table_says_what_is_wrong_with_it(before: str, after: str, why: str) -> None:
+def test_mistakes_in_a_table_of_a_model_are_named(before: str, after: str, why: str) -> None:
     text = MODEL.replace(before, after)
     if "theme" in after:
         text = text.replace("[models.churn.features]", "[models.theme.features]")
@@ -662,7 +662,7 @@ def test_a_models_table_says_what_is_wrong_with_it(before: str, after: str, why:
         catalog_of(CATALOG + text)
 
 
-def test_a_label_beside_the_two_is_refused_where_both_are_named(tmp_path: Path) -> None:
+def test_a_third_label_is_refused_if_two_are_listed(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(
         CATALOG + MODEL.replace('positive = "left"', 'positive = "left"\nnegative = "stayed"')

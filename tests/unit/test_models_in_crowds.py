@@ -121,13 +121,13 @@ def test_the_local_epsilon_is_the_largest_whose_rounds_together_keep_the_promise
         ("central_epsilon = 2.0", "central_epsilon = 0.1", "the smallest possible: gather"),
     ],
 )
-def test_a_promise_that_cannot_be_made_says_why(before: str, after: str, why: str) -> None:
+def test_an_impossible_promise_is_refused_with_the_cause(before: str, after: str, why: str) -> None:
     crowd = "crowd = 10" if "0.1" in after else "crowd = 300"
     with pytest.raises(CatalogInvalid, match=why):
         promised_catalog_of(CATALOG + MODEL.replace(before, after).replace("crowd = 300", crowd))
 
 
-def test_a_smaller_epsilon_whose_fewer_words_say_more_is_refused(tmp_path: Path) -> None:
+def test_a_tier_whose_fewer_words_reveal_more_is_refused(tmp_path: Path) -> None:
     """From 2.5 down a book has half the words, of which relatively more are near."""
     path = tmp_path / "metrics.toml"
     text = CATALOG + MODEL.replace("rounds_each = 2\nheld_out = 0.2\n", "rounds_each = 1\n")
@@ -158,7 +158,7 @@ def test_a_model_in_a_crowd_has_twelve_rounds_by_default(tmp_path: Path) -> None
     assert (model.rounds, model.rounds_each) == (12, 4)
 
 
-def test_a_bundle_of_a_crowd_that_says_more_is_refused(churn: Metric) -> None:
+def test_a_bundle_whose_crowd_reveals_more_is_refused(churn: Metric) -> None:
     assert churn.model is not None
     with pytest.raises(BadParameter, match="limits of a model"):
         replace(churn, limits=replace(churn.limits, lifetime_epsilon=3 * churn.epsilon))
@@ -167,7 +167,7 @@ def test_a_bundle_of_a_crowd_that_says_more_is_refused(churn: Metric) -> None:
         replace(churn, model=replace(churn.model, rounds_each=0), limits=alone)
 
 
-def test_a_device_is_in_so_many_rounds_each_as_likely_as_any(churn: Metric) -> None:
+def test_a_device_is_in_the_stated_number_of_equally_likely_rounds(churn: Metric) -> None:
     model, people = churn.model, 4000
     assert model is not None
     turns = [model.turns(coins(str(number))) for number in range(people)]
@@ -179,7 +179,7 @@ def test_a_device_is_in_so_many_rounds_each_as_likely_as_any(churn: Metric) -> N
         assert abs(count - people * chance) < 5.5 * (people * chance * (1 - chance)) ** 0.5
 
 
-def test_a_device_tells_each_of_its_rounds_and_is_charged_for_both_promises(
+def test_a_device_reports_in_each_of_its_rounds_and_is_charged_for_both_promises(
     signed: Signed, churn: Metric
 ) -> None:
     key = read_operator_key(signed.keys)
@@ -270,7 +270,7 @@ def test_the_audit_attacks_whole_rounds_of_a_model(
 QUESTION = ["plan", "central", "--model", "linear", "--features", "3", "--epsilon", "2"]
 
 
-def test_a_plan_tells_what_rounds_of_a_crowd_may_say(capsys: Capture) -> None:
+def test_a_plan_shows_the_loss_of_rounds_in_a_crowd(capsys: Capture) -> None:
     rows = document_of(capsys, *QUESTION, "--reports", "600", "--format", "json")["rows"]
     assert {(row["rounds"], row["rounds_each"]) for row in rows} >= {(8, 1), (20, 4)}
     for row in rows:

@@ -51,7 +51,7 @@ def test_flush_and_close_in_the_middle_of_a_flush_return_and_the_flush_goes_on(
         assert len(server.received) == 1
 
 
-def test_a_report_in_the_middle_of_a_report_is_refused_at_once(
+def test_a_report_during_another_report_is_refused_at_once(
     signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with http_shuffler() as server:
@@ -199,7 +199,7 @@ def test_a_call_in_the_middle_of_a_transaction_returns_at_once(
         client.close()
 
 
-def test_a_wakeup_is_set_in_the_middle_of_its_own_methods() -> None:
+def test_a_wakeup_may_be_set_during_its_own_methods() -> None:
     wakeup = Wakeup()
     assert not wakeup.wait(0)
     wakeup.set()

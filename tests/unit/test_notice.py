@@ -142,7 +142,7 @@ def test_an_epoch_has_one_chance_from_its_beginning_to_its_end(operator: Operato
     assert notice.sampling(crashed, TODAY * 24) == crashed.sampling
 
 
-def test_a_stop_holds_at_once_and_takes_along_what_waits(operator: Operator) -> None:
+def test_a_stop_holds_at_once_and_drops_waiting_reports(operator: Operator) -> None:
     shuffler = _shuffler(operator.notice(1, {"theme": ((NOON, 0.0),), "unheard_of": ((1, 0.0),)}))
     while True:  # a device that its own coin lets take part
         client = operator.client(shuffler)
@@ -218,7 +218,7 @@ def test_forgetting_keeps_the_notice(operator: Operator, tmp_path: Path) -> None
             assert client.report("theme", "dark") is Outcome.STOPPED
 
 
-def test_a_key_that_was_handed_over_to_speaks_last(operator: Operator) -> None:
+def test_after_a_handover_only_the_new_key_signs_notices(operator: Operator) -> None:
     """An old app believes its operator's newer key; after that, nothing by the key before."""
     key = Ed25519PrivateKey.generate()
     public = key.public_key().public_bytes_raw()
@@ -231,7 +231,7 @@ def test_a_key_that_was_handed_over_to_speaks_last(operator: Operator) -> None:
     assert state.device_state().notice == newer
 
 
-def test_a_stranger_in_the_shufflers_place_changes_nothing_and_is_told_of(
+def test_a_false_shuffler_changes_nothing_and_is_logged(
     operator: Operator, caplog: pytest.LogCaptureFixture
 ) -> None:
     state = MemoryState()

@@ -100,7 +100,7 @@ def test_the_rfcs_messages_are_read_in_both_forms() -> None:
         "",
     ],
 )
-def test_a_request_that_is_none_is_refused(wrong: str) -> None:
+def test_an_invalid_request_is_refused(wrong: str) -> None:
     with pytest.raises(BadPayload):
         read_request(bytes.fromhex(wrong))
 

@@ -16,7 +16,7 @@ OPERATOR = Ed25519PrivateKey.from_private_bytes(bytes(32))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_bundle_of_an_earlier_version_is_written_again_as_it_was(version: str) -> None:
+def test_a_bundle_of_an_earlier_version_is_written_unchanged(version: str) -> None:
     signed = (FOLDER / f"{version}.hubbub").read_bytes()
     bundle = open_bundle(signed, version, operator=OPERATOR.public_key().public_bytes_raw())
     assert sign_bundle(bundle, OPERATOR) == signed

@@ -123,7 +123,7 @@ def test_a_number_outside_its_interval_is_refused_by_the_options_name(
         ([], "one of the arguments --quick --slow is required"),
     ],
 )
-def test_a_slip_is_answered_with_what_was_meant(
+def test_a_misspelled_word_is_refused_with_the_right_one(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
@@ -163,7 +163,7 @@ def _outcome(*words: str) -> int:
     return code
 
 
-def test_a_command_with_actions_is_one_itself_where_its_first_word_is_none_of_them() -> None:
+def test_a_command_with_actions_runs_itself_without_an_action() -> None:
     assert _outcome() == 1 + len("metrics.toml")
     assert _outcome("it.toml", "--few", "5") == 5 + len("it.toml")
     assert _outcome("--few", "5", "inner") == 5 + len("inner")

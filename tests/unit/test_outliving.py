@@ -111,7 +111,7 @@ MISHAPS = [
 
 @pytest.mark.parametrize("happens", MISHAPS)
 @pytest.mark.parametrize("running", [False, True])
-def test_a_no_outlives_whatever_befalls_the_state(
+def test_an_opt_out_survives_every_loss_of_the_state(
     device: Device, happens: Callable[[Device], None], *, running: bool
 ) -> None:
     client = device.start()
@@ -140,7 +140,7 @@ def test_a_no_outlives_whatever_befalls_the_state(
 
 
 @pytest.mark.parametrize("happens", MISHAPS)
-def test_a_preference_outlives_whatever_befalls_the_state(
+def test_a_preference_survives_every_loss_of_the_state(
     device: Device, happens: Callable[[Device], None]
 ) -> None:
     client = device.start()
@@ -177,7 +177,7 @@ def test_spent_budget_survives_every_loss_of_the_state(
     assert device.left() == ["theme"]
 
 
-def test_a_state_that_was_lost_with_all_that_knew_it_is_off_and_says_so(
+def test_a_state_lost_with_its_records_is_off_and_logged(
     device: Device, caplog: pytest.LogCaptureFixture
 ) -> None:
     device.start().close(0)
@@ -193,12 +193,12 @@ def test_a_state_that_was_lost_with_all_that_knew_it_is_off_and_says_so(
     assert client.report("theme", "dark") is Outcome.QUEUED
 
 
-def test_a_first_start_where_nothing_can_be_kept_is_no_lost_state(device: Device) -> None:
+def test_a_first_start_without_storage_is_no_lost_state(device: Device) -> None:
     device.folder.write_text("a file")
     assert device.start().report("theme", "dark") is Outcome.QUEUED
 
 
-def test_a_no_where_the_folder_never_could_be_used_is_kept(device: Device) -> None:
+def test_an_opt_out_is_stored_although_the_folder_was_never_usable(device: Device) -> None:
     device.folder.write_text("a file")
     client, other = device.start(), device.start()
     other.report("homepage", "a.example")
@@ -244,7 +244,7 @@ def test_decisions_in_memory_are_stored_once_the_folder_can_be_used(device: Devi
     assert again.report("theme", "dark") is Outcome.ALREADY_REPORTED
 
 
-def test_a_folder_and_a_memory_at_one_time_share_limits_and_consent(device: Device) -> None:
+def test_a_process_with_a_folder_and_one_in_memory_share_limits_and_consent(device: Device) -> None:
     device.start().close(0)
     _block(device)
     memory = device.start()
@@ -277,7 +277,7 @@ def test_a_folder_and_a_memory_at_one_time_share_limits_and_consent(device: Devi
     assert device.left() == ["theme", "theme"]
 
 
-def test_a_no_survives_a_kill_between_its_two_writes(
+def test_an_opt_out_survives_a_kill_between_its_two_writes(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = device.start()
@@ -298,7 +298,7 @@ def test_a_no_survives_a_kill_between_its_two_writes(
     assert again.waiting == 0
 
 
-def test_a_no_is_kept_though_its_witness_cannot_be_written(
+def test_an_opt_out_is_stored_although_its_witness_cannot_be_written(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = device.start()
@@ -414,7 +414,7 @@ def test_two_histories_of_one_file_send_one_report(device: Device) -> None:
     assert device.left() in ([], ["theme"])
 
 
-def test_a_file_from_before_the_no_is_not_believed(device: Device) -> None:
+def test_a_state_file_from_before_the_opt_out_is_not_trusted(device: Device) -> None:
     client = device.start()
     client.report("theme", "dark")
     store_reports(client)
@@ -433,7 +433,7 @@ def test_a_file_from_before_the_no_is_not_believed(device: Device) -> None:
     assert device.left() == []
 
 
-def test_a_witness_is_never_overwritten_with_less(device: Device) -> None:
+def test_a_witness_never_loses_spent_budget(device: Device) -> None:
     client = device.start()
     _copy(device, "before")
     client.report("theme", "dark")
@@ -546,7 +546,7 @@ def test_a_change_by_version_0_1_is_read_and_not_taken_for_damage(
     assert client_state(again).waiting() == (0 if fact == "generation" else 1)
 
 
-def test_a_yes_that_may_be_damage_is_none(device: Device) -> None:
+def test_an_opt_in_that_may_be_damage_does_not_count(device: Device) -> None:
     client = device.start()
     client.prefer(0.5)
     client.disable()

@@ -199,7 +199,7 @@ def test_intervals_of_a_partly_delivered_crowd_are_wide_enough(values: int, come
     assert (square - mean**2 <= np.add(spread, more) + drawn + sampled + 1e-9).all()
 
 
-def test_a_crowd_that_is_whole_is_known_exactly_and_one_on_its_way_is_not() -> None:
+def test_only_a_complete_crowd_has_an_exact_number() -> None:
     def window_of(dummies: int) -> WindowTotals:
         return WindowTotals(
             cells=np.array([40, 60]), counted=100 - dummies, batch_reports=0, at=0, dummies=dummies

@@ -76,7 +76,7 @@ def lines(by_name: dict[str, Paper]) -> set[tuple[str, str, str]]:
         ('description = "Col', 'kem = "x-wing"\ndescription = "Col', {"impact-assessment"}),
     ],
 )
-def test_a_field_that_changes_changes_what_is_said(
+def test_a_changed_field_changes_the_papers(
     tmp_path: Path, old: str, new: str, where: set[str]
 ) -> None:
     assert old in CATALOG
@@ -115,7 +115,7 @@ limits = { reports_per_epoch = 1, lifetime_epsilon = 40.0 }
 """
 
 
-def test_a_rate_is_two_counts_of_events_that_the_device_keeps_and_arms_tell_groups_apart(
+def test_a_rate_is_two_counts_of_events_also_by_arm(
     tmp_path: Path,
 ) -> None:
     tried = CATALOG.replace("min_batch = 150", 'min_batch = 150\nexperiment = "menu"')

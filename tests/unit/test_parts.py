@@ -33,7 +33,7 @@ def _metric(folder: Path, parts: str = PARTS, mechanism: str = "pairs") -> Metri
     return read_catalog(path).metrics["profile"]
 
 
-def test_a_metric_of_parts_is_read_and_auto_chooses_what_tells_pairs(tmp_path: Path) -> None:
+def test_auto_chooses_pairs_for_a_metric_of_parts(tmp_path: Path) -> None:
     metric = _metric(tmp_path)
     assert metric.arguments == {"epsilon": 2.0, "sizes": (2, 3, 2)}
     assert metric.values == listed_parts(
@@ -135,7 +135,7 @@ def test_a_part_may_be_a_range_of_numbers(
         ('kind = "count"', 17.5, "part age: value is not a whole number"),
     ],
 )
-def test_a_number_that_is_none_of_a_parts_is_refused(
+def test_an_invalid_number_of_a_part_is_refused(
     tmp_path: Path, more: str, age: object, message: str
 ) -> None:
     metric = _metric(tmp_path, _ages(more))

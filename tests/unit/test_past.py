@@ -117,7 +117,7 @@ def test_a_funnel_reports_the_furthest_step_once_its_epoch_is_over(
     assert state.device_state().events == {}
 
 
-def test_a_rate_reports_both_counts_up_to_the_most(
+def test_a_rate_reports_both_counts_up_to_its_maximum(
     signed: Signed, state: State, clock: FakeClock, drawn: list[tuple[str, Any]]
 ) -> None:
     client = _client(signed.bundle, state, clock)
@@ -359,7 +359,7 @@ def test_bad_input_is_refused_where_it_stands(more: str, epoch: str, problem: st
         catalog_of(CATALOG + _table("it", more, epoch, mechanism))
 
 
-def test_a_rate_whose_mechanism_does_not_fit_is_told_of_nothing_that_nobody_wrote() -> None:
+def test_an_error_of_a_rate_names_only_written_fields() -> None:
     with pytest.raises(
         CatalogInvalid, match="grr is for a single value, not for a rate"
     ) as refused:
@@ -429,7 +429,7 @@ def test_catalog_new_writes_each_kind(tmp_path: Path) -> None:
     assert metrics["back"].epoch == "week"
 
 
-def test_a_person_sees_what_is_remembered_and_the_leaflet_says_so(
+def test_a_person_sees_counted_events_and_the_leaflet_mentions_them(
     signed: Signed, clock: FakeClock, tmp_path: Path
 ) -> None:
     client = _client(signed.bundle, MemoryState(), clock)

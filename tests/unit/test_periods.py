@@ -225,7 +225,7 @@ def test_a_period_is_of_days_and_of_one_report(tmp_path: Path) -> None:
             read_catalog(path)
 
 
-def test_a_period_is_part_of_what_was_promised(tmp_path: Path) -> None:
+def test_a_period_is_part_of_the_promise(tmp_path: Path) -> None:
     signed = make_signed(tmp_path, PERIODIC, start=20_000 * DAY)
     with pytest.raises(BundleRefused, match=r'"theme": .* changed under an old name'):
         refuse_changes(catalog_of(CATALOG).metrics, signed.bundle)

@@ -147,7 +147,7 @@ def test_no_value_begins_a_row_of_its_own() -> None:
         assert to_csv([{"a": text, "b": 1}]) == f'a,b\n"{text}",1\n'
 
 
-def test_a_caller_that_was_gone_before_its_answer_fills_no_log(capfd: Capture) -> None:
+def test_a_caller_that_left_before_its_answer_fills_no_log(capfd: Capture) -> None:
     from hubbub.runtime.monitoring.logs import write_logs
 
     root = logging.getLogger()

@@ -26,7 +26,7 @@ def test_ranks_hold_no_more_than_they_say(name: str, own: dict[str, float]) -> N
     assert 0 < sum(array.size for array in nested) <= own_ranks.size
 
 
-def test_a_percentile_that_was_asked_takes_no_further_fit() -> None:
+def test_a_requested_percentile_needs_no_further_fit() -> None:
     mechanism = build("wave", epsilon=1.0, low=0, high=16, buckets=16)
     own_ranks = drawn(mechanism, np.full(16, 40.0), np.random.default_rng(1))
     first = percentiles_of(own_ranks, PERCENTILES, 0.95)

@@ -185,7 +185,7 @@ def test_a_daemon_that_closes_all_descriptors_sends_what_it_reports(
 
 
 @pytest.mark.parametrize("fork", [(), ("fork",)])
-def test_a_daemon_that_reuses_all_descriptors_keeps_its_files_and_its_next_start_sends(
+def test_a_daemon_that_reuses_all_descriptors_damages_no_file_and_sends_later(
     fork: tuple[str, ...], signed: Signed, tmp_path: Path
 ) -> None:
     """SQLite would write or lock the daemon's files, whose numbers were its own."""

@@ -83,7 +83,9 @@ def test_a_key_that_leaked_is_replaced_from_a_day_on(folder: Path) -> None:
     assert not any(_opens(folder, key) for key in before if key.start >= anew)
 
 
-def test_a_folder_without_keys_is_told_what_makes_them(tmp_path: Path, capsys: Capture) -> None:
+def test_a_folder_without_keys_is_refused_with_the_command_that_makes_them(
+    tmp_path: Path, capsys: Capture
+) -> None:
     assert main(["keys", "rotate", str(tmp_path / "none")]) == 2
     assert "give a folder made by: hubbub keys new" in capsys.readouterr().err
 

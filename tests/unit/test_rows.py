@@ -82,7 +82,7 @@ ALL: dict[Any, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("question", get_args(QueryName))
-def test_a_field_that_nobody_has_named_is_in_every_format(question: QueryName) -> None:
+def test_a_field_without_a_declaration_is_in_every_format(question: QueryName) -> None:
     """`median` is no field today."""
     answer = ALL[question]
     [row] = rows(question, answer)
@@ -132,7 +132,7 @@ def test_a_row_that_stands_alone_says_whether_it_may_still_change(question: Quer
 
 
 @pytest.mark.parametrize("question", ["compare", "breakdown"])
-def test_a_p_value_beside_intervals_of_picked_rows_is_said_to_be_of_its_row_alone(
+def test_a_p_value_is_described_as_that_of_its_row_alone(
     question: QueryName,
 ) -> None:
     [column] = [column for column in COLUMNS[question] if column.field == "p_value"]

@@ -103,7 +103,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     root.handlers, root.level = before
 
 
-def test_a_reader_that_stands_still_stops_no_service_and_hears_how_much_it_missed() -> None:
+def test_a_slow_reader_of_arrivals_blocks_nothing_and_learns_what_it_missed() -> None:
     program = subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
         stdin=subprocess.PIPE,
@@ -124,7 +124,7 @@ def test_a_reader_that_stands_still_stops_no_service_and_hears_how_much_it_misse
     assert (notice.split()[0], last) == (str(lost), "last")
 
 
-def test_a_line_that_a_full_disk_cuts_is_counted_and_the_next_begins_anew(file: Path) -> None:
+def test_a_log_line_cut_by_a_full_disk_is_counted_and_the_next_is_whole(file: Path) -> None:
     LOG.info("first")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 9, limits[1]))

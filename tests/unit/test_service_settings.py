@@ -54,7 +54,7 @@ def test_calls_of_an_address_are_limited_unless_addresses_tell_nobody_apart(
 
 
 @pytest.mark.parametrize("proxy", ["", "example.org", "10.0.0.0/99", "10.0.0.5/8", "*"])
-def test_a_proxy_that_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+def test_an_invalid_proxy_address_is_refused(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
     some = ["--bundle", "x", "--keys", "y", "--insecure"]
     with pytest.raises(BadParameter, match=r"--http-proxy .* is not an address"):
@@ -73,7 +73,7 @@ def test_a_proxy_that_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch, 
         (["--http", "a:1", "--http-proxy-protocol"], "needs --http-proxy: the proxy whose header"),
     ],
 )
-def test_a_door_of_http_that_is_told_wrongly_is_refused(
+def test_wrong_http_options_of_a_shuffler_are_refused(
     monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
@@ -98,7 +98,9 @@ def test_the_start_of_a_shuffler_says_that_a_door_is_off(
 
 
 @pytest.mark.parametrize("header", [False, True])
-def test_a_proxy_is_believed_in_one_way(monkeypatch: pytest.MonkeyPatch, header: bool) -> None:
+def test_a_proxy_is_trusted_by_one_method_only(
+    monkeypatch: pytest.MonkeyPatch, header: bool
+) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
     some = ["--streams", "x", "--insecure", "--http", "127.0.0.1:1", "--http-proxy", "10.0.0.1"]
     settings = shuffler([*some, *["--http-proxy-protocol"] * header]).http

@@ -85,7 +85,7 @@ def test_an_invalid_metric_of_sets_is_refused(rest: str, message: str) -> None:
     assert message in str(error.value)
 
 
-def test_a_mechanism_of_one_value_is_not_told_sets(tmp_path: Path) -> None:
+def test_a_mechanism_for_single_values_refuses_sets(tmp_path: Path) -> None:
     grr = 'kind = "set"\nvalues = ["git", "vim"]\n'
     path = tmp_path / "metrics.toml"
     path.write_text((TABLE + grr).replace('"auto"', '"grr"'))
@@ -126,7 +126,7 @@ def test_drawn_totals_follow_the_shipping_coins() -> None:
     assert np.abs(drawn.mean(axis=0) - sent / 3).max() < 6 * error
 
 
-def test_a_person_is_told_what_a_payload_could_have_meant() -> None:
+def test_the_ledger_shows_what_a_payload_could_have_meant() -> None:
     metric = _metric()
     payload = metric.randomizer.randomize(0b101, KeyedBits(bytes(32)))
     meanings = meanings_of(metric, payload)

@@ -175,7 +175,7 @@ def test_the_root_of_all_files_is_no_folder_for_state() -> None:
         Settings.read({"HUBBUB_STATE_DIR": "/"})
 
 
-def test_a_folder_that_may_not_be_looked_into_is_no_wrong_setting_and_is_named(
+def test_an_unreadable_folder_is_named_but_is_no_wrong_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: Path, **_: Any) -> NoReturn:
@@ -370,7 +370,7 @@ def test_an_object_that_raises_is_no_value_and_its_text_is_not_logged(
     assert "secret-value" not in caplog.text
 
 
-def test_a_value_in_the_place_of_a_name_is_never_said_and_is_warned_of_once(
+def test_a_value_passed_as_a_name_is_never_logged_and_warned_of_once(
     signed: Signed, caplog: pytest.LogCaptureFixture
 ) -> None:
     production = idle_client(signed.bundle, strict=False)
@@ -385,7 +385,7 @@ def test_a_value_in_the_place_of_a_name_is_never_said_and_is_warned_of_once(
     assert "pass the name first, then the value" in caplog.text
 
 
-def test_a_report_in_the_middle_of_a_report_does_not_hang(signed: Signed) -> None:
+def test_a_report_during_another_report_does_not_hang(signed: Signed) -> None:
     """As of a signal's handler: it comes in between any two steps of the thread it interrupts."""
     inner: list[Outcome] = []
 
@@ -416,7 +416,7 @@ def test_a_drop_callback_that_raises_ends_nothing(signed: Signed) -> None:
     assert client.dropped == {"refused_expired": 1}
 
 
-def test_a_handler_of_the_apps_log_that_raises_ends_nothing(signed: Signed) -> None:
+def test_a_raising_log_handler_of_the_app_ends_no_call(signed: Signed) -> None:
     class Raising(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             raise ValueError(record)
@@ -434,7 +434,7 @@ def test_a_handler_of_the_apps_log_that_raises_ends_nothing(signed: Signed) -> N
     assert client.dropped == {"refused_expired": 1}
 
 
-def test_a_folder_that_cannot_be_used_is_said_once_and_memory_goes_on(
+def test_an_unusable_folder_is_logged_once_and_the_client_works_in_memory(
     signed: Signed, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("in the way")
@@ -452,7 +452,7 @@ def test_a_folder_that_cannot_be_used_is_said_once_and_memory_goes_on(
 
 
 @pytest.mark.slow
-def test_a_state_that_is_damaged_hurts_nobody(signed: Signed, tmp_path: Path) -> None:
+def test_a_damaged_state_raises_nothing(signed: Signed, tmp_path: Path) -> None:
     for damage in ("UPDATE ledger SET account = '{'", "DROP TABLE reports", "DELETE FROM meta"):
         client = Client.from_bundle(signed.path, state_dir=tmp_path / "s", insecure=True)
         client.report("theme", "dark")
@@ -480,7 +480,7 @@ def test_without_a_writable_place_nothing_is_reported(
     client.close(0)
 
 
-def test_a_small_program_needs_no_client_in_its_hands(
+def test_a_small_program_reports_without_a_client_object(
     signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert hubbub.client.report("theme", "dark") is Outcome.CLOSED

@@ -68,7 +68,7 @@ def test_dates_are_told_as_they_are_asked_for(length: str, seconds: int, dates: 
     assert epoch_date(2**32 - 1, seconds), "later than calendars have"
 
 
-def test_a_month_of_a_daily_metric_is_all_its_days() -> None:
+def test_a_month_of_a_daily_metric_has_all_its_days() -> None:
     first = date(2026, 2, 1).toordinal() - date(1970, 1, 1).toordinal()
     days = range(first - 3, first + 33)
     for epochs, expected in (

@@ -183,9 +183,7 @@ def test_off_purges_and_what_was_drawn_before_is_never_sent(make: Make, entry_of
     assert make().device_state().accounts["crashed"].epochs == {1: 1, 2: 1}, "it stays spent"
 
 
-def test_a_report_on_its_way_when_all_was_purged_is_told_as_it_ended(
-    make: Make, entry_of: EntryOf
-) -> None:
+def test_a_report_in_flight_during_a_purge_shows_its_fate(make: Make, entry_of: EntryOf) -> None:
     state = make()
     _enter(state, entry_of(epoch=1))
     payloads, _ = state.take(9, 1 << 20, NOW)
@@ -506,7 +504,7 @@ def test_a_pipe_or_folder_in_place_of_a_state_file_blocks_nobody(
     state.close()
 
 
-def test_a_damaged_file_is_set_aside_and_what_was_spent_stays_spent(
+def test_a_damaged_state_file_is_kept_apart_and_the_spent_budget_stays(
     tmp_path: Path, entry_of: EntryOf
 ) -> None:
     state = FolderState(tmp_path / "s")
@@ -688,7 +686,7 @@ def test_a_witness_folder_that_others_can_write_is_not_used(
     assert not witness.usable()
 
 
-def test_a_killed_process_without_a_folder_leaves_too_much_charged_and_never_too_little(
+def test_a_killed_process_without_a_folder_never_leaves_too_little_charged(
     tmp_path: Path, entry_of: EntryOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
@@ -711,7 +709,7 @@ def test_without_locks_and_a_usable_folder_no_report_leaves(
     assert not state.device_state().is_on
 
 
-def test_a_state_that_cannot_be_is_refused_with_the_remedy(tmp_path: Path) -> None:
+def test_an_impossible_state_folder_is_refused_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StateUnusable, match="give a writable state_dir"):
         FolderState(tmp_path / "file")

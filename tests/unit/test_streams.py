@@ -48,7 +48,7 @@ def _report(**changes: object) -> SealedReport:
         ({"epoch": EPOCH + 500}, Reason.REASON_WRONG_KEY),
     ],
 )
-def test_a_report_is_taken_or_refused_for_a_reason(
+def test_a_report_is_accepted_or_refused_with_a_reason(
     table: StreamTable, changes: dict[str, object], reason: "Reason.ValueType | None"
 ) -> None:
     assert table.refusal(_report(**changes), NOW) == reason

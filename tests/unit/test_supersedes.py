@@ -79,7 +79,7 @@ def test_metrics_that_cannot_be_joined_are_refused(tables: list[str], message: s
         catalog_of(_catalog(*tables))
 
 
-def test_a_bundle_is_checked_too_and_devices_are_told_nothing(tmp_path: Path) -> None:
+def test_supersedes_is_checked_in_a_bundle_and_devices_never_get_it(tmp_path: Path) -> None:
     signed = make_signed(
         tmp_path, _catalog(_table("theme", THREE), _table("theme_2", _on(FOUR))), start=FIRST * DAY
     )

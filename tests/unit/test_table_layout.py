@@ -53,7 +53,7 @@ def test_columns_go_in_their_order_before_rows_become_blocks() -> None:
     assert blocks(columns, 39) == [("dark", ["estimate 1,000   rank 1", "consistent 999"])]
 
 
-def test_a_pipe_has_no_edge(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_in_a_pipe_has_no_border(capsys: pytest.CaptureFixture[str]) -> None:
     output.table("wide", [f"column {n}" for n in range(40)], [[f"{n:,}" for n in range(40)]])
     [row] = [line for line in capsys.readouterr().out.splitlines() if " 39" in line][1:]
     assert row.split() == [str(n) for n in range(40)]

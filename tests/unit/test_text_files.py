@@ -107,7 +107,9 @@ def test_gzip_is_read_as_it_comes_and_a_damaged_one_refused(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "heading", ["reports,bit 1,bit 2,bit 3,bit 4", '"cohort","1","2","3","4"', "n,1,2,3,4"]
 )
-def test_a_heading_of_counts_is_called_one(tmp_path: Path, heading: str) -> None:
+def test_a_heading_in_a_file_of_counts_is_refused_as_a_heading(
+    tmp_path: Path, heading: str
+) -> None:
     (tmp_path / "params.csv").write_text("k,h,m,p,q,f\n4,1,1,0.25,0.75,0.5\n")
     (tmp_path / "counts.csv").write_text(f"{heading}\n10,5,5,5,5\n")
     first = heading.split(",", maxsplit=1)[0].strip('"')

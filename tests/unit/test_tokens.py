@@ -270,7 +270,7 @@ def test_a_request_under_the_former_key_is_repeated_under_the_new_one(
     assert [other.takes(report) for report in shuffler.reports()] == [True]
 
 
-def test_a_wrong_proof_of_one_stream_keeps_the_reports_of_that_one_alone(
+def test_a_wrong_proof_delays_only_the_reports_of_its_stream(
     plain: Signed, state: State, issuer: Issuer, clock: FakeClock
 ) -> None:
     shuffler = FakeShuffler()
@@ -312,7 +312,7 @@ def test_a_refused_token_loses_no_report(
     assert len({report.sealed for report in reports}) == 1
 
 
-def test_a_token_that_went_with_another_report_is_replaced_while_there_are_more(
+def test_a_token_used_by_another_report_is_replaced(
     plain: Signed, state: State, issuer: Issuer, clock: FakeClock
 ) -> None:
     """As after a state that was put back."""
@@ -353,7 +353,7 @@ def test_an_account_that_had_its_tokens_keeps_reports_of_other_epochs_going(
     assert client.dropped == {"expired": 1}
 
 
-def test_a_stream_that_the_issuer_does_not_know_holds_up_no_other(
+def test_a_stream_unknown_to_the_issuer_delays_no_other(
     plain: Signed, state: State, issuer: Issuer, clock: FakeClock
 ) -> None:
     shuffler = FakeShuffler()
@@ -404,7 +404,7 @@ def test_the_moment_of_asking_is_anywhere_in_the_epoch_before(
     assert all(abs(counts[tenth] - expected) <= 5.6 * sigma for tenth in range(tenths))
 
 
-def test_a_child_asks_though_its_parent_was_asking_at_the_fork(
+def test_a_child_requests_tokens_although_its_parent_did_at_the_fork(
     plain: Signed, issuer: Issuer, clock: FakeClock
 ) -> None:
     clock.set((FIRST + 4) * DAY - 1.0)
@@ -445,7 +445,7 @@ def test_forgetting_leaves_no_token(
     assert state.wallet(lambda wallet: wallet.periods) == set()
 
 
-def test_a_person_is_told_who_issues_tokens_and_what_that_sees(
+def test_the_ledger_names_the_issuer_and_what_it_sees(
     plain: Signed, issuer: Issuer, clock: FakeClock
 ) -> None:
     bundle = _issued(plain.bundle, issuer)
@@ -465,7 +465,7 @@ def test_invalid_wallet_data_gives_an_empty_wallet() -> None:
         assert Wallet.load(wrong) == Wallet()
 
 
-def test_a_catalog_names_an_issuer_in_a_line_and_a_bundle_signs_its_key(
+def test_a_catalog_names_an_issuer_and_the_bundle_contains_its_key(
     tmp_path: Path, issuer: Issuer, plain: Signed
 ) -> None:
     catalog = catalog_of(_LINE + _HEAD + metric_text("theme"))

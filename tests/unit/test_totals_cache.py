@@ -122,7 +122,7 @@ async def test_an_answer_that_was_begun_before_another_and_ends_after_it_is_not_
     assert versions == ["old", "new"]
 
 
-async def test_a_reading_begins_after_all_asked_who_get_it() -> None:
+async def test_a_shared_read_begins_after_all_its_requests() -> None:
     now, readings = 0, 0
 
     async def look() -> int:

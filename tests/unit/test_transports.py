@@ -72,7 +72,7 @@ def test_each_report_has_its_own_result(way: Way) -> None:
     assert list(results) == ["refused_expired", None, "refused_wrong_key"]
 
 
-def test_a_refusal_of_a_report_that_was_not_sent_changes_no_result_and_is_said_once(
+def test_a_refusal_of_an_unsent_report_is_ignored_and_logged_once(
     way: Way, caplog: pytest.LogCaptureFixture
 ) -> None:
     messages._warn_of_strays.cache_clear()
@@ -224,7 +224,7 @@ def test_neither_a_fork_nor_a_close_waits_for_a_connection_that_is_being_dialled
 
 @pytest.mark.parametrize("bears_forks", [True, False])
 @pytest.mark.parametrize("used", [True, False])
-def test_a_child_stays_out_of_what_bears_no_fork(*, bears_forks: bool, used: bool) -> None:
+def test_a_child_does_not_use_libraries_that_bear_no_fork(*, bears_forks: bool, used: bool) -> None:
     dialled = Dialled(bears_forks=bears_forks)
     if used:
         dialled.transport.submit(REPORTS, HANG_SECONDS)

@@ -124,9 +124,7 @@ def test_lost_files_beside_the_trust_do_not_make_a_stranger_trusted(
         assert app.report(**where) is Outcome.ALREADY_REPORTED
 
 
-def test_a_state_that_is_lost_does_not_take_the_trust_along(
-    app: App, where: dict[str, Any], home: Path
-) -> None:
+def test_a_lost_state_keeps_the_trust(app: App, where: dict[str, Any], home: Path) -> None:
     import shutil
 
     app.ship(OURS)
@@ -178,7 +176,7 @@ def test_the_apps_explicit_word_changes_the_operator_and_what_was_said_goes_alon
     app.is_refused("not by", **where)
 
 
-def test_a_no_goes_along_to_another_operator(app: App, where: dict[str, Any]) -> None:
+def test_an_opt_out_applies_to_the_next_operator(app: App, where: dict[str, Any]) -> None:
     app.ship(OURS)
     client = app.start(**where)
     client.report("theme", "dark")
@@ -199,9 +197,7 @@ def test_waiting_reports_are_not_sent_to_another_operator(app: App, tmp_path: Pa
     client.close(0)
 
 
-def test_a_process_of_the_former_operator_asks_and_sends_nothing_once_another_is_taken(
-    app: App, tmp_path: Path
-) -> None:
+def test_a_process_of_the_former_operator_stops_after_a_change(app: App, tmp_path: Path) -> None:
     app.ship(OURS)
     former = app.start(state_dir=tmp_path / "s", hold_seconds=None)
     assert former.report("theme", "dark") is Outcome.QUEUED
@@ -234,7 +230,7 @@ def chain(*keys: Ed25519PrivateKey) -> tuple[Handover, ...]:
     return tuple(hand_over(old, public(new)) for old, new in pairwise(keys))
 
 
-def test_a_handover_goes_on_with_the_same_folder_secret_ledger_and_consent(
+def test_a_handover_keeps_folder_secret_ledger_and_consent(
     app: App, where: dict[str, Any], home: Path
 ) -> None:
     app.ship(OURS, serial=1)
@@ -280,7 +276,7 @@ def test_the_old_key_cannot_take_over_devices_after_a_handover(
     app.is_refused(**where)
 
 
-def test_a_key_that_handed_over_is_nobodys_first(app: App) -> None:
+def test_a_new_device_trusts_no_key_that_handed_over(app: App) -> None:
     app.ship(OURS)
     app.report(app="one")
     app.report(app="slow")
@@ -293,7 +289,7 @@ def test_a_key_that_handed_over_is_nobodys_first(app: App) -> None:
     assert app.report(app="new") is Outcome.ALREADY_REPORTED, "the same operator's ledger"
 
 
-def test_a_fork_of_the_line_is_refused_by_every_app_once_one_has_moved_on(app: App) -> None:
+def test_after_one_app_saw_a_handover_every_app_refuses_a_fork_of_it(app: App) -> None:
     app.ship(OURS)
     for name in ("one", "slow"):
         app.report(app=name)
@@ -332,7 +328,7 @@ def test_an_operator_may_hand_back(app: App, where: dict[str, Any]) -> None:
     ],
     ids=["truncated", "with a gap", "a loop", "a loop on the way"],
 )
-def test_a_chain_that_does_not_lead_there_is_refused(
+def test_a_chain_of_handovers_to_another_key_is_refused(
     app: App, signer: Ed25519PrivateKey, handovers: Any, says: str
 ) -> None:
     body = replace(app.bundle, operator=b"", handovers=handovers())
@@ -341,7 +337,7 @@ def test_a_chain_that_does_not_lead_there_is_refused(
         read_bundle(app.path)
 
 
-def test_a_forged_word_is_refused() -> None:
+def test_a_forged_handover_is_refused() -> None:
     word = hand_over(OURS, public(NEXT))
     for forged in (
         {"signature": bytes(64)},
@@ -357,7 +353,7 @@ def test_a_forged_word_is_refused() -> None:
             replace(word, **forged)
 
 
-def test_a_chain_is_as_long_as_a_bundle_carries(app: App) -> None:
+def test_a_chain_of_handovers_has_the_limit_of_a_bundle(app: App) -> None:
     keys = [Ed25519PrivateKey.generate() for _ in range(MAX_HANDOVERS + 2)]
     app.ship(keys[MAX_HANDOVERS], handovers=chain(*keys[: MAX_HANDOVERS + 1]))
     assert len(read_bundle(app.path, operator=public(keys[0])).line) == MAX_HANDOVERS + 1
@@ -509,7 +505,7 @@ def test_a_state_of_version_0_1_goes_on_and_vouches_for_its_operator(
     assert app.report(**where) is Outcome.DECLINED, "its preference"
 
 
-def test_a_copy_beside_a_state_of_version_0_1_is_not_taken_for_it(app: App, home: Path) -> None:
+def test_a_copy_beside_a_state_of_version_0_1_is_not_used(app: App, home: Path) -> None:
     """Whatever its name: it was made before the person said something."""
     state_dir = home / folder_of(public(OURS))
     state_dir.mkdir(parents=True)
@@ -526,7 +522,7 @@ def test_a_copy_beside_a_state_of_version_0_1_is_not_taken_for_it(app: App, home
     )
 
 
-def test_a_state_of_version_0_1_does_not_vouch_for_an_app_that_asks_other_things(
+def test_a_state_of_version_0_1_does_not_vouch_for_an_app_with_other_metrics(
     app: App, home: Path
 ) -> None:
     _left_by_0_1(home / folder_of(public(OURS)), app, OURS)
@@ -631,7 +627,7 @@ def test_a_pipe_in_place_of_the_trust_file_blocks_no_app(app: App, home: Path) -
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
-def test_a_child_that_was_forked_while_an_app_started_holds_up_no_other(tmp_path: Path) -> None:
+def test_a_child_forked_at_start_blocks_no_other_process(tmp_path: Path) -> None:
     begin, end = os.pipe()
     with held(tmp_path / "trust.json"):
         child = os.fork()

@@ -210,7 +210,7 @@ def test_a_value_counts_where_it_belongs(
         ("load", np.float32("nan")),
     ],
 )
-def test_a_value_of_another_kind_is_refused_and_unsaid(
+def test_a_value_of_another_kind_is_refused_and_not_shown(
     metrics: dict[str, Metric], name: str, value: Any
 ) -> None:
     with pytest.raises(ValueOutOfDomain) as caught:
@@ -323,7 +323,7 @@ def test_an_answer_tells_the_share_at_the_ends(metrics: dict[str, Metric]) -> No
     assert notes(metrics["strict"], _answer({}, 1000, None)) == []
 
 
-def test_a_share_below_nothing_is_told_why(metrics: dict[str, Metric]) -> None:
+def test_an_empty_limit_of_a_share_is_refused_with_the_cause(metrics: dict[str, Metric]) -> None:
     def notes_at(share: float) -> list[str]:
         return notes(metrics["editor"], _answer({"vi": 1, "emacs": share}, 1, None))
 

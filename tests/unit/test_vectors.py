@@ -419,7 +419,7 @@ def test_honest_totals_look_so_and_faked_ones_do_not() -> None:
         maximal_gain(CODES, [3])
 
 
-def test_a_person_is_told_what_a_payload_could_have_meant() -> None:
+def test_the_ledger_shows_what_a_payload_could_have_meant() -> None:
     metric = _metric(SMALL)
     payload = metric.randomizer.randomize((2.0, 0.0, 0.0), KeyedBits(bytes(32)))
     fields = dict(meanings_of(metric, payload))

@@ -35,7 +35,7 @@ def test_no_wait_makes_a_report_of_the_shortest_epoch_late(
     assert Waits(signed.bundle, 4.0).before_sending(left_over=True) == 4
 
 
-def test_a_few_tries_are_soon_and_what_the_shuffler_asks_is_kept(
+def test_first_retries_are_soon_and_the_shufflers_delay_is_respected(
     signed: Signed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waits, "uniform", latest)

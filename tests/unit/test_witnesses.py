@@ -123,7 +123,7 @@ def test_a_line_that_was_altered_anywhere_is_refused() -> None:
             cosigning_time(signed_note(note_text(note), DERIVED_KEY, wrong), DERIVED_KEY)
 
 
-def test_a_cosignature_of_another_checkpoint_name_or_kind_is_none() -> None:
+def test_a_cosignature_of_another_checkpoint_name_or_kind_is_invalid() -> None:
     name, signed = parts(cosign(checkpoint(3).note, WITNESS, KEY, AT).split("\n")[-2])
     other = checkpoint(4).note
     copied = merge_notes(other, signed_note(note_text(other), DERIVED_KEY, signed[4:]))
@@ -140,7 +140,7 @@ def test_a_cosignature_of_another_checkpoint_name_or_kind_is_none() -> None:
             cosigning_time(note, key)
 
 
-def test_a_later_cosignature_stands_in_the_place_of_the_same_witnesss_and_beside_anothers() -> None:
+def test_a_later_cosignature_replaces_only_that_of_the_same_witness() -> None:
     other = Ed25519PrivateKey.from_private_bytes(bytes([3]) * 32)
     note = cosign(cosign(checkpoint().note, WITNESS, KEY, AT), "w2.example", other, AT)
     again = cosign(note, WITNESS, KEY, AT + 60)
@@ -204,7 +204,7 @@ def test_a_witness_cosigns_what_grew_and_what_is_the_same(
         assert cosigning_time(text, witness_key) == int(at)
 
 
-def test_a_log_that_is_read_slowly_keeps_no_other_from_being_cosigned(
+def test_a_slow_log_delays_no_cosignature_of_another(
     tmp_path: Path, log: Callable[..., Path], sign: Callable[..., Checkpoint]
 ) -> None:
     """And what another cosigned of it meanwhile is what it must have grown from."""
@@ -249,7 +249,7 @@ def test_a_witness_refuses_a_fork_an_older_checkpoint_and_a_clock_that_went_back
     assert sign(tmp_path / "log").size == 4
 
 
-def test_a_witness_that_lost_what_it_saw_says_so_and_signs_nothing(
+def test_a_witness_without_its_records_signs_nothing(
     tmp_path: Path, log: Callable[..., Path], sign: Callable[..., Checkpoint]
 ) -> None:
     folder, state = log(b"1"), cosigned_file(tmp_path / "witness", OWN)
@@ -330,7 +330,7 @@ def test_an_audit_with_a_witness_finds_the_bundle_of_a_fork_from_the_first_day(
     )
 
 
-def test_a_device_passes_over_the_lines_of_witnesses(tmp_path: Path, operator: Operator) -> None:
+def test_a_device_ignores_cosignatures_of_witnesses(tmp_path: Path, operator: Operator) -> None:
     for line in (
         signed_note("", DERIVED_KEY, bytes(72)),
         signed_note("", NoteKey("other", b"1" * 32), b"1"),

@@ -110,7 +110,7 @@ def test_keys_and_certificates_that_exist_are_refused_with_what_renews_them(
         output_of(capsys, *remedy.split()[1:])
 
 
-def test_a_folder_that_is_named_and_is_none_is_a_fault(capsys: Capture) -> None:
+def test_a_named_folder_that_is_no_folder_is_a_fault(capsys: Capture) -> None:
     assert main(["doctor", "--home", "nowhere", "--tls", "nothing"]) == 1
     printed = capsys.readouterr().out
     assert "nowhere: is not a folder" in printed

@@ -140,7 +140,7 @@ def _without_halves(path: Path) -> list[dict[str, Any]]:
     return [{k: v for k, v in key.items() if k != "x_wing"} for key in json.loads(path.read_text())]
 
 
-def test_a_bundle_has_halves_only_where_a_metric_is_sealed_to_them(
+def test_a_bundle_has_a_second_key_half_only_if_a_metric_uses_it(
     signed: Signed, sealed: Signed
 ) -> None:
     assert b"x_wing" not in signed.path.read_bytes()
@@ -168,13 +168,13 @@ def test_a_device_whose_library_has_no_ml_kem_refuses_the_bundle_and_its_reports
     client.close(0)
 
 
-def test_a_kem_that_nobody_knows_is_refused_in_words(tmp_path: Path) -> None:
+def test_an_unknown_kem_is_refused_with_a_sentence(tmp_path: Path) -> None:
     for kem, remedy in (("kyber", "; write kem"), ("xwing", '; did you mean "x-wing"\\? write')):
         with pytest.raises(CatalogInvalid, match=f'"kem": must be one of x25519, x-wing{remedy}'):
             make_signed(tmp_path, SEALED.replace('"x-wing"', f'"{kem}"'), start=0)
 
 
-def test_a_seal_is_of_the_promise_and_is_not_taken_away_under_an_old_name(sealed: Signed) -> None:
+def test_the_kem_is_part_of_the_promise_and_cannot_be_removed(sealed: Signed) -> None:
     theme = sealed.bundle.metric("theme")
     weaker = replace(theme, kem="x25519")
     assert Promise.of(theme).broken_by(Promise.of(weaker)) == "its definition changed"
@@ -182,7 +182,7 @@ def test_a_seal_is_of_the_promise_and_is_not_taken_away_under_an_old_name(sealed
     assert "kem" not in weaker.definition()
 
 
-def test_a_batch_that_its_seals_make_too_large_is_refused(sealed: Signed) -> None:
+def test_a_batch_that_encryption_makes_too_large_is_refused(sealed: Signed) -> None:
     theme = sealed.bundle.metric("theme")
     replace(theme, kem="x25519", min_batch=100_000)
     with pytest.raises(BadParameter, match=r"110.0 MiB, above 64; .* or leave kem out"):

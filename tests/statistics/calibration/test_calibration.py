@@ -46,13 +46,11 @@ TESTS = Path(__file__).parents[2]
 
 # Proven exactly, on the shipping code, rather than simulated: by these tests.
 PROVEN = {
-    "EffectRow.reaches": "test_a_percentile_that_may_lie_beyond_the_range_is_no_sure_effect",
+    "EffectRow.reaches": "test_an_effect_on_a_percentile_beyond_the_range_is_uncertain",
     "Shuffled.epsilon": "test_no_shuffle_of_real_reports_says_more_than_is_proven",
     "Shuffled.delta": "test_no_shuffle_of_real_reports_says_more_than_is_proven",
     "Twins.values": "test_strings_that_set_the_same_bits_are_named_together",
-    "Estimated.reports_stderr": (
-        "test_a_number_of_reports_that_is_an_estimate_is_called_one_in_every_face"
-    ),
+    "Estimated.reports_stderr": ("test_every_interface_marks_an_estimated_number_of_reports"),
     "Estimated.beginnings": "test_long_strings_are_found_by_their_beginning_and_said_so",
     "Estimated.likely": "test_no_more_are_false_than_were_borne",
     "LikelyString.doubt": "test_no_more_are_false_than_were_borne",
@@ -61,7 +59,7 @@ PROVEN = {
     "Released.noise": "test_the_noise_has_the_scale_that_theory_asks_for",
     **dict.fromkeys(
         (f"Cell.{name}" for name in ("estimate", "stderr", "low", "high", "share")),
-        "test_a_cross_table_is_the_same_from_every_face_and_finds_what_goes_together",
+        "test_a_cross_table_is_the_same_on_every_interface_and_finds_the_association",
     ),
     **dict.fromkeys(
         (

@@ -17,7 +17,7 @@ from tests.support.simulated_rappor import Setting, simulate
 
 
 @pytest.mark.parametrize("repeats", [1, 7])
-def test_a_frequent_string_that_is_not_listed_is_noticed_though_lies_repeat(repeats: int) -> None:
+def test_a_frequent_unlisted_string_is_noticed_despite_permanent_lies(repeats: int) -> None:
     """The candidates leave out what a tenth and more of all devices hold."""
     chance = np.random.default_rng(34)
     setting = Setting(32, 1, 64, 0.25, 0.75, 0.5, "steep zipf", 8, 4, 20, 400_000)

@@ -241,7 +241,7 @@ def test_a_page_that_is_left_sends_what_waits_without_being_asked(
 
 
 @needs_webkit
-def test_a_private_window_of_webkit_is_known_where_it_can_be(tmp_path: Path, origin: str) -> None:
+def test_a_private_window_of_webkit_is_detected_where_possible(tmp_path: Path, origin: str) -> None:
     with webkit(tmp_path, "+StorageAPI,+FileSystem") as tab:
         tab.goto(origin)
         tab.evaluate(HEAR)

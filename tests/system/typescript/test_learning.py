@@ -81,7 +81,7 @@ def shuffler(site: Path) -> Iterator[tuple[str, list[SubmitRequest]]]:
     thread.join()
 
 
-def test_a_page_fetches_the_state_of_its_round_and_tells_a_gradient_once(
+def test_a_page_fetches_the_state_of_its_round_and_reports_once(
     device: BrowserContext, shuffler: tuple[str, list[SubmitRequest]]
 ) -> None:
     origin, requests = shuffler

@@ -77,7 +77,7 @@ def test_a_person_sees_what_was_spent_and_who_runs_what(
 
 
 @pytest.mark.thorough
-def test_a_person_sees_what_is_promised_of_crowds_and_what_all_of_a_year_can_say(
+def test_a_person_sees_the_promise_of_crowds_and_of_a_year(
     device: BrowserContext, origin: str, door: str
 ) -> None:
     document = json.loads(KNOWN_ANSWERS.read_text("utf-8"))["crowded"]
@@ -104,7 +104,7 @@ def test_a_person_sees_what_is_promised_of_crowds_and_what_all_of_a_year_can_say
     assert _row(page, "logistic, 1")[0] == "4"
 
 
-def test_a_no_by_keyboard_stops_every_tab_and_forgetting_keeps_the_sums(
+def test_an_opt_out_by_keyboard_stops_every_tab_and_forgetting_keeps_the_sums(
     device: BrowserContext, origin: str, door: str
 ) -> None:
     page, other = opened(device, origin, door), opened(device, origin, door)

@@ -93,7 +93,7 @@ def test_a_connection_that_died_without_a_word_is_opened_anew(
 
 
 @pytest.mark.thorough
-def test_a_lock_that_is_never_given_back_holds_up_no_call_and_no_persons_no(
+def test_a_lock_that_is_never_released_blocks_no_call_and_no_opt_out(
     device: BrowserContext, origin: str, door: str
 ) -> None:
     other = device.new_page()
@@ -115,7 +115,7 @@ def test_a_lock_that_is_never_given_back_holds_up_no_call_and_no_persons_no(
 
 
 @pytest.mark.thorough
-def test_a_page_that_opened_behind_a_lock_reports_once_it_is_given_back(
+def test_a_page_that_waits_for_a_lock_reports_after_its_release(
     device: BrowserContext, origin: str, door: str
 ) -> None:
     other = device.new_page()
@@ -142,7 +142,7 @@ def test_storage_that_never_answers_is_waited_for_no_longer_than_a_limit(
     assert page.evaluate("client.close(1)") is False
 
 
-def test_a_bundle_that_never_ends_is_waited_for_no_longer_than_a_limit(
+def test_an_endless_bundle_is_abandoned_after_a_limit(
     device: BrowserContext, origin: str, door: str
 ) -> None:
     device.add_init_script(

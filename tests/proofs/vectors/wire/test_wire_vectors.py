@@ -59,7 +59,7 @@ def test_another_bundle_is_refused(why: str) -> None:
         )
 
 
-def test_a_device_lives_as_it_did() -> None:
+def test_a_device_behaves_as_in_the_known_answers() -> None:
     assert make.ledger() == _answers_in("ledger")
 
 
@@ -171,7 +171,7 @@ def test_an_answer_means_the_same() -> None:
         assert (outcome.results, outcome.notice.hex()) == (answer["results"], answer["notice"])
 
 
-def test_a_notice_says_the_same_and_others_are_refused() -> None:
+def test_a_notice_reads_back_and_invalid_ones_are_refused() -> None:
     vector = _answers_in("notice")
     assert make.notice() == vector
     operator = bytes.fromhex(vector["operator"])
@@ -188,7 +188,7 @@ def test_a_submission_through_a_relay_has_the_same_bytes() -> None:
     assert make.oblivious() == _answers_in("oblivious")
 
 
-def test_a_log_grows_as_it_did_and_devices_refuse_the_same() -> None:
+def test_a_log_and_its_devices_behave_as_in_the_known_answers() -> None:
     vector = _answers_in("log")
     assert make.log() == vector
     for why, signed in vector["refused"].items():
