@@ -122,7 +122,7 @@ NEWER := $(addprefix tests/unit/test_,certificates.py http_transport.py transpor
   bundle.py log.py notice.py cover.py tokens.py oblivious.py proxy.py redis_url.py) \
   $(addprefix tests/services/test_,http_door.py relay.py tokens.py redis_server.py roles.py \
   pipeline.py::test_killed_services_lose_nothing_and_count_nothing_twice) \
-  tests/interfaces/test_http.py::test_away_from_this_machine_there_is_tls_and_tokens
+  tests/interfaces/test_http.py::test_remote_interfaces_need_tls_and_tokens
 newest: .venv/ready
 	@$(NEWEST) -m venv --clear --without-pip build/newest
 	@$(BIN)/uv pip install --quiet --python build/newest/bin/python --require-hashes -r locks/dev.lock

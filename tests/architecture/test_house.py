@@ -215,7 +215,7 @@ def test_only_the_edge_reads_the_environment() -> None:
     }
 
 
-def test_everything_committed_speaks_of_hubbub_alone() -> None:
+def test_committed_files_name_only_this_project() -> None:
     machine = re.compile(
         rb"/(wor[k]|roo[t]|hom[e]/\w+)/|(pypi|pythonhosted|npmjs|debian)\.(org|com)/"
     )

@@ -20,7 +20,7 @@ def test_the_picture_is_what_the_imports_are() -> None:
     assert drawn == picture(), "run: python -m docs.pictures.layout"
 
 
-def test_every_package_is_told_and_no_other() -> None:
+def test_the_architecture_page_lists_exactly_the_packages() -> None:
     matches = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
     packages = {
         path.parent.name

@@ -285,7 +285,7 @@ def test_matrices_are_multiplied_by_one_thread() -> None:
     assert done.stdout == "1\n"
 
 
-def test_ctrl_c_is_heard_by_what_is_started_though_a_shell_has_it_ignored() -> None:
+def test_started_processes_obey_ctrl_c_although_the_shell_ignores_it() -> None:
     """As behind `make test &` in a script."""
     code = (
         "import signal, subprocess, sys; signal.signal(signal.SIGINT, signal.SIG_IGN);"

@@ -415,7 +415,7 @@ def test_the_ways_in_lead_to_services_that_the_chart_makes(cache: Path) -> None:
     assert (behind["name"], behind["port"]) in ports
 
 
-def test_an_aggregator_reaches_the_provider_where_people_log_in_and_otherwise_nobody(
+def test_an_aggregator_may_reach_only_the_login_provider(
     cache: Path,
 ) -> None:
     def outward(values: dict[str, Any]) -> list[dict[str, Any]]:

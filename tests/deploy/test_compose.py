@@ -127,7 +127,7 @@ def test_every_service_is_hardened_and_reaches_what_it_must(document: dict[str, 
     assert outside == ["7070:7070", "7077:7077"]
 
 
-def test_alerts_reach_somebody(document: dict[str, Any], tmp_path: Path) -> None:
+def test_prometheus_alerts_reach_a_receiver(document: dict[str, Any], tmp_path: Path) -> None:
     prometheus = yaml.safe_load((COMPOSE / "prometheus.yml").read_text())
     [manager] = prometheus["alerting"]["alertmanagers"]
     assert manager["static_configs"] == [{"targets": ["alertmanager:9093"]}]
@@ -320,7 +320,7 @@ def test_each_of_two_parties_has_a_file_and_all_that_it_names(
     assert outside == [*open_to_all, {"shuffler": "7173:7073", "aggregator": "7071:7071"}[party]]
 
 
-def test_neither_party_has_what_is_the_others(parties: dict[str, Path]) -> None:
+def test_neither_party_has_files_of_the_other(parties: dict[str, Path]) -> None:
     there, here = parties["shuffler"], parties["aggregator"]
     assert "HUBBUB_PEER=counts.example.net:7071" in (there / ".env").read_text()
     assert "HUBBUB_PEER=reports.example.org:7173" in (here / ".env").read_text()

@@ -71,7 +71,7 @@ def parties(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {"issuer": there, "both": here}
 
 
-def test_it_is_a_file_of_hardened_services_with_all_that_they_need_and_nothing_else(
+def test_the_compose_file_has_hardened_services_with_exactly_their_needs(
     file: dict[str, Any], parties: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_schema(COMPOSE / "issuer.yaml")

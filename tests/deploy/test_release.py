@@ -50,7 +50,9 @@ def site(release: dict[str, bytes], tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def test_made_twice_it_is_the_same_bytes(release: dict[str, bytes], tmp_path: Path) -> None:
+def test_a_release_built_twice_has_the_same_bytes(
+    release: dict[str, bytes], tmp_path: Path
+) -> None:
     """Under another umask, in another zone and with other hashes of strings."""
     former = os.umask(0o077)
     try:

@@ -103,7 +103,7 @@ def test_the_apps_bundle_says_nothing_of_candidates(
         ('candidates = ["a", "a"]', "twice"),
     ],
 )
-def test_candidates_that_cannot_be_are_told_of_their_line(
+def test_impossible_candidates_are_named_with_their_line(
     setting: str, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "metrics.toml"
@@ -175,7 +175,7 @@ async def test_lists_are_saved_by_name(home: House, backend: str) -> None:
     await server.close()
 
 
-async def test_lists_never_take_the_half_of_redis_that_is_left_for_reports(redis_url: str) -> None:
+async def test_saved_lists_never_use_the_half_of_redis_for_reports(redis_url: str) -> None:
     server = await connect_redis(redis_url)
     [node] = await server.info("memory")
     await server.ask("CONFIG", "SET", "maxmemory", 2 * int(node["used_memory"]) + 200_000)

@@ -112,7 +112,7 @@ def test_an_outdated_or_other_generated_file_is_named(tmp_path: Path, capsys: Ca
     assert (tmp_path / "metrics.py").read_text() == "my = 'own'\n"
 
 
-def test_names_that_are_none_in_python_become_some(tmp_path: Path, capsys: Capture) -> None:
+def test_names_that_python_forbids_are_converted(tmp_path: Path, capsys: Capture) -> None:
     setting = 'kind = "boolean"'
     texts = [metric_of(name, setting) for name in ('"on.time"', "class", "timedelta")]
     (tmp_path / "metrics.toml").write_text(catalog_toml(*texts))

@@ -72,7 +72,7 @@ def test_catalog_new_chooses_buckets_by_its_options(
     assert (code, "--percentile goes with --range" in text) == (2, True)
 
 
-def test_kinds_are_written_as_the_check_takes_them(
+def test_catalog_new_writes_kinds_that_the_check_accepts(
     new: Callable[..., tuple[int, str]], tmp_path: Path
 ) -> None:
     assert new("seen", *DESCRIPTION_OPTIONS, "--boolean")[0] == 0
@@ -232,7 +232,7 @@ def test_an_ended_input_at_the_unit_question_omits_the_unit(
     assert not read_catalog(tmp_path / "metrics.toml").metrics["wait"].unit
 
 
-def test_all_that_is_missing_is_listed_a_line_each(new: Callable[..., tuple[int, str]]) -> None:
+def test_each_missing_setting_is_listed_on_a_line(new: Callable[..., tuple[int, str]]) -> None:
     code, printed = new("theme", "--owner", "a@example.org")
     assert code == 2
     first, *lines = printed.splitlines()

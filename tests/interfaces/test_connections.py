@@ -213,7 +213,7 @@ async def test_an_answer_that_nobody_reads_is_ended(
         assert len((await client.get("/large")).content) == LARGE
 
 
-async def test_an_answer_does_not_wait_until_the_reader_acknowledges_its_head(
+async def test_an_answer_is_sent_without_waiting_for_an_acknowledged_header(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """On a kept connection each answer else comes 40 ms late: Nagle's algorithm holds its body."""
@@ -254,7 +254,7 @@ async def test_the_connection_that_waits_longest_gives_way(
 
 
 @pytest.mark.parametrize("limit", ["_MAX", "_MAX_OF_ADDRESS"])
-async def test_answers_that_nobody_reads_give_way_the_longest_unread_first(
+async def test_unread_answers_are_dropped_with_the_longest_unread_first(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     """They waited for nobody, and so kept everybody out for as long as an answer may take."""
@@ -377,9 +377,7 @@ def test_thousands_of_halves_of_requests_stop_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("proxy", [False, True])
-def test_for_whom_somebody_asks_is_believed_of_named_proxies_alone(
-    tmp_path: Path, *, proxy: bool
-) -> None:
+def test_only_named_proxies_may_forward_a_callers_address(tmp_path: Path, *, proxy: bool) -> None:
     tokens = tmp_path / "tokens.json"
     add_token(tokens, "me", "viewer", 1, time.time())
     options = ("--http-tokens", str(tokens), "--http-rate", "0.5")

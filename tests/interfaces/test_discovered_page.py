@@ -96,7 +96,9 @@ def test_the_page_draws_found_strings_beside_counted_ones(watched: Watched, addr
 
 
 @pytest.mark.thorough
-def test_each_half_says_by_itself_that_it_has_too_few(unchecked: Watched, address: str) -> None:
+def test_the_page_shows_too_few_reports_separately_for_counting_and_discovery(
+    unchecked: Watched, address: str
+) -> None:
     page = unchecked.open(f"{address}/metric?name=young")
     expect(page.locator("#table tbody tr")).to_have_count(3)
     assert "Too few reports" in page.inner_text("#discovered")

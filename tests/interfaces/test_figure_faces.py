@@ -107,7 +107,7 @@ def test_figures_are_the_same_from_every_face(address: str, capsys: Capture, met
         assert row["figure"] in answer._repr_html_()
 
 
-def test_active_devices_are_those_of_running_and_whole_windows(address: str) -> None:
+def test_active_devices_are_counted_in_running_and_complete_windows(address: str) -> None:
     """Day 19,999 begins a week, of which two days are here; the newer one accepts reports."""
     rows = web.get(f"{address}/v1/metrics/use/figures").json()["values"]
     newest, *_ = (row["reports"] for row in rows if row["figure"] == "actives of a day")
@@ -120,7 +120,9 @@ def test_active_devices_are_those_of_running_and_whole_windows(address: str) -> 
     assert all(row["low"] == row["estimate"] == row["high"] for row in rows[2:])
 
 
-def test_an_interval_without_an_upper_end_is_written_so(tmp_path: Path, capsys: Capture) -> None:
+def test_an_interval_without_an_upper_end_is_printed_without_it(
+    tmp_path: Path, capsys: Capture
+) -> None:
     catalog = CATALOG.replace("min_batch = 100", "min_batch = 10")
     people: dict[str, dict[Any, int]] = {"crashes": {(1.0, 1.0): 12}}
     with page_of(tmp_path, catalog, people, seed=1) as page_url:
@@ -134,7 +136,7 @@ def test_an_interval_without_an_upper_end_is_written_so(tmp_path: Path, capsys: 
     ("metric", "value", "figure"),
     [("use", "first in its 28 days", "actives of 28 days"), ("checkout", "paid", "visit to paid")],
 )
-def test_an_estimate_above_all_reports_is_the_same_in_the_list_and_in_figures(
+def test_an_estimate_above_all_reports_agrees_in_list_and_figures(
     tmp_path: Path, metric: str, value: str, figure: str
 ) -> None:
     """Estimates are never moved to a possible number, since their sums would be biased."""
@@ -178,7 +180,7 @@ def test_counts_of_a_rate_have_intervals_inside_their_range(
     assert "long" not in output
 
 
-def test_arms_that_ended_are_not_judged_by_the_weights_that_end_them(tmp_path: Path) -> None:
+def test_ended_arms_are_compared_with_their_former_weights(tmp_path: Path) -> None:
     text = 'shuffler = "127.0.0.1:1"\n[experiments.menu]\narms = { control = 0, new = 1 }\n'
     more = 'kind = "boolean"\nexperiment = "menu"'
     text += _metric("saved", "rr", more)

@@ -35,7 +35,7 @@ def _get(home: House, path: str, **parameters: Any) -> httpx2.Response:
     return web.get(f"{home.page}{path}", params=parameters)
 
 
-def test_metrics_tell_what_is_held_and_what_a_report_reveals(home: House) -> None:
+def test_prometheus_shows_waiting_reports_and_the_epsilon_of_a_report(home: House) -> None:
     page = _get(home, "/v1/metrics", number=2)
     assert page.json()["total"] == LISTED
     assert len(page.json()["metrics"]) == 2
@@ -87,7 +87,7 @@ def test_values_come_in_pages_by_rank_or_as_listed(home: House) -> None:
     assert [value["rank"] for value in following.json()["values"]] == [6, 7, 8, 9, 10]
 
 
-def test_confidence_moves_intervals_and_nothing_else(home: House) -> None:
+def test_confidence_changes_only_intervals(home: House) -> None:
     wide, narrow = (
         _get(home, "/v1/metrics/theme/estimates", confidence=level).json() for level in (0.99, 0.5)
     )
@@ -237,7 +237,7 @@ def test_pages_of_a_named_origin_may_ask(guarded: tuple[House, Path]) -> None:
         assert (posted.headers.get("access-control-allow-origin") == origin) is may
 
 
-def test_large_and_endless_requests_are_refused_unread(home: House) -> None:
+def test_large_and_endless_requests_are_refused_without_reading(home: House) -> None:
     connection = http.client.HTTPConnection(home.page.removeprefix("http://"), timeout=HANG_SECONDS)
     connection.putrequest("POST", "/v1/metrics/homepage/estimates")
     connection.putheader("Content-Length", str(33 << 20))
@@ -347,7 +347,7 @@ def test_tokens_expire_and_files_that_are_none_are_said(tmp_path: Path) -> None:
         read_tokens(path)
 
 
-def test_away_from_this_machine_there_is_tls_and_tokens(tmp_path: Path) -> None:
+def test_remote_interfaces_need_tls_and_tokens(tmp_path: Path) -> None:
     with (
         pytest.raises((AssertionError, OSError)),
         house(tmp_path / "open", "--http-listen", "0.0.0.0:0", catalog=SMALL),

@@ -288,7 +288,7 @@ def test_a_login_returns_only_to_pages_of_this_service(home: House, to: str) -> 
     assert begun.to == "/"
 
 
-def test_an_answer_to_no_login_of_this_browser_is_refused(home: House) -> None:
+def test_a_login_answer_for_another_browser_is_refused(home: House) -> None:
     answer = web.get(f"{home.address}/login/callback", params={"state": "abc", "code": "def"})
     assert answer.status_code == 403
     assert "began in another browser" in answer.text

@@ -71,7 +71,7 @@ async def test_marks_of_an_earlier_version_are_read_replaced_and_removed(home: H
     await server.close()
 
 
-async def test_marks_end_somewhere() -> None:
+async def test_the_number_of_marks_is_limited() -> None:
 
     marks = Marks(MemoryServer())
     for number in range(1000):

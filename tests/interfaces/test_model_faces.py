@@ -26,7 +26,7 @@ from tests.support import web
 from tests.support.commands import Capture, document_of, output_of, refusal_of
 
 
-def test_every_face_tells_the_same_of_a_model(home: House, capsys: Capture) -> None:
+def test_every_interface_shows_the_same_model(home: House, capsys: Capture) -> None:
     response = web.get(f"{home.page}/v1/models/churn").json()
     judged = web.get(f"{home.page}/v1/models/stays").json()
     classes = web.get(f"{home.page}/v1/models/tariff").json()
@@ -50,7 +50,7 @@ def test_every_face_tells_the_same_of_a_model(home: House, capsys: Capture) -> N
     assert "churn: 690 reports" in answer._repr_html_()
 
 
-def test_every_face_tells_the_same_of_who_judged_a_model(home: House, capsys: Capture) -> None:
+def test_every_interface_shows_the_same_quality_of_a_model(home: House, capsys: Capture) -> None:
     response = web.get(f"{home.page}/v1/models/stays").json()
     holdout = response["held_out"]
     assert (response["finished"], response["number"], response["reports"]) == (True, 3, 690)
@@ -71,7 +71,7 @@ def test_every_face_tells_the_same_of_who_judged_a_model(home: House, capsys: Ca
     assert f"AUC {holdout['auc']:.3f}" in answer._repr_html_()
 
 
-def test_every_face_tells_the_same_of_a_model_of_classes(home: House, capsys: Capture) -> None:
+def test_every_interface_shows_the_same_model_of_classes(home: House, capsys: Capture) -> None:
     response = web.get(f"{home.page}/v1/models/tariff").json()
     assert (response["kind"], len(response["weights"]), len(response["edges"])) == ("softmax", 8, 7)
     holdout = response["held_out"]

@@ -256,7 +256,7 @@ def test_the_pipeline_shows_the_terms_that_tell_something_and_all_rows_on_demand
     expect(rows).to_have_count(50)
 
 
-def test_an_address_of_nothing_is_a_page_to_people_and_a_problem_to_programs(
+def test_an_unknown_path_is_a_page_to_people_and_a_problem_to_programs(
     browser: Browser, home: House
 ) -> None:
     with Watched(browser, clean=False) as watched:

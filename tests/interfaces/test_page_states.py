@@ -93,7 +93,7 @@ def test_the_text_before_an_answer_is_announced_once(watched: Watched, home: Hou
 
 
 @pytest.mark.thorough
-def test_intervals_for_every_look_are_in_the_link_and_in_what_is_taken_along(
+def test_intervals_for_every_look_are_in_the_link_and_the_printed_commands(
     browser: Browser, home: House
 ) -> None:
     with Watched(browser) as watched:

@@ -215,7 +215,9 @@ def test_the_pipeline_page_shows_the_law_as_it_runs(watched: Watched, demo: str)
 
 
 @pytest.mark.thorough
-def test_dummies_come_with_what_was_acknowledged(watched: Watched, demo: str) -> None:
+def test_the_pipeline_page_adds_dummies_to_acknowledged_reports(
+    watched: Watched, demo: str
+) -> None:
     """The law: acknowledged + dummies = where all of them are."""
     page = watched.open(f"{demo}/pipeline")
     document = _json(demo, "/v1/status")
@@ -369,7 +371,7 @@ CONTRAST = """element => {
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("path", ["/", "/metric?name=theme", "/pipeline"])
-def test_everything_has_a_name_and_a_place_for_the_keyboard(
+def test_every_control_of_the_page_has_a_name_and_keyboard_focus(
     watched: Watched, home: House, path: str
 ) -> None:
     page = watched.open(home.page + path)

@@ -68,7 +68,7 @@ def test_percentiles_are_the_same_from_every_face_and_hold_the_truth(
     assert ", in h" not in output
 
 
-def test_an_estimate_says_the_usual_percentiles_unasked(home: House, capsys: Capture) -> None:
+def test_an_estimate_shows_the_usual_percentiles_by_default(home: House, capsys: Capture) -> None:
     usual = _estimates(home, "launches").json()["percentiles"]
     assert [row["percentile"] for row in usual] == [10, 25, 50, 75, 90, 95, 99]
     assert "percentiles in h, 95% intervals: p10 " in _output(capsys, home, "query", "launches")

@@ -58,7 +58,7 @@ def test_newest_is_the_epoch_that_was_shown_and_names_are_no_code() -> None:
     assert "save them as a list" in commands("page", many, "", reached).shell
 
 
-def test_an_origin_that_is_none_is_refused(home: House) -> None:
+def test_an_invalid_origin_is_refused(home: House) -> None:
     url = f"{home.page}/v1/metrics/theme/commands"
     response = web.get(url, params={"origin": "https://stats.example.org"}).json()
     assert "connect('https://stats.example.org')" in response["notebook"]

@@ -158,7 +158,7 @@ def test_the_balance_of_hidden_windows_is_not_shown(off: bool) -> None:
     assert (result.balanced, result.total.balanced, result.windows) == (True, True, [visible])
 
 
-def test_answers_are_those_that_everybody_gets(home: House) -> None:
+def test_limited_callers_get_the_same_answers(home: House) -> None:
     path = "/v1/metrics/theme/estimates"
     assert home.ask("some", path).json() == home.ask("old", path).json()
 
@@ -248,7 +248,7 @@ def test_only_callers_who_see_all_metrics_see_the_remaining_budget_of_a_purpose(
     assert remaining == {"all": (5, 5), "part": (5, None)}
 
 
-def test_another_bundle_is_seen_through_the_same_rights(home: House) -> None:
+def test_rights_apply_to_a_reloaded_bundle(home: House) -> None:
     bundle = home.query.collected.bundle
     home.ask("some", "/v1/metrics")
     home.query.use(bundle)

@@ -59,14 +59,14 @@ def test_below_a_power_of_two_is_uniform(limit: int) -> None:
     assert chances == {answer: Fraction(1, limit) for answer in range(limit)}
 
 
-def test_below_draws_again_rather_than_fold_over() -> None:
+def test_draws_below_a_limit_are_repeated_and_not_reduced() -> None:
     draws = iter([7, 6, 5, 3])
     assert bits_module._below(lambda _bits: next(draws), 5) == 3
     with pytest.raises(BadParameter, match="limit 0 is below 1"):
         SystemBits().below(0)
 
 
-def test_impossible_and_certain_chances_draw_nothing() -> None:
+def test_probabilities_0_and_1_draw_no_coins() -> None:
     for source in (SystemBits(), KeyedBits(b"k" * 32)):
         assert source.mask(Probability(0), 200) == 0
         assert source.mask(Probability(2**64), 200) == (1 << 200) - 1

@@ -40,7 +40,7 @@ MIXTURES = [
 
 
 @pytest.mark.parametrize("mechanism", MIXTURES, ids=repr)
-def test_every_value_names_every_cell_as_often_as_a_lie_of_grr(mechanism: AnyMechanism) -> None:
+def test_dummies_of_a_value_name_every_cell_as_often_as_grr(mechanism: AnyMechanism) -> None:
     """With q at least, of d cells: the rest, whatever it is, mixes truths of `grr`.
 
     Of groups of d cells: within each, and each is as likely whatever the value.
@@ -229,6 +229,6 @@ def _delta(
     return Fraction(sum(more for more in over if more > 0), whole * sum(first.values()))
 
 
-def test_half_of_the_words_are_too_many_to_be_accounted_for() -> None:
+def test_codes_that_use_half_of_the_words_have_no_even_noise() -> None:
     assert not lies_evenly(VectorCodes(epsilon=0.05, dimensions=16, words=32, books=4))
     assert lies_evenly(VectorCodes(epsilon=0.2, dimensions=16, words=32, books=4))

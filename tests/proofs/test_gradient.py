@@ -51,7 +51,7 @@ def test_no_gradient_is_longer_than_its_clip(kind: ModelKind) -> None:
 
 
 @pytest.mark.parametrize("classes", [3, 16])
-def test_contrasts_are_of_unit_length_and_at_right_angles_to_each_other_and_to_ones(
+def test_contrasts_are_orthonormal_and_orthogonal_to_ones(
     classes: int,
 ) -> None:
     rows = [*contrasts(classes), [1 / math.sqrt(classes)] * classes]

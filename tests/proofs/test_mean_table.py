@@ -72,7 +72,7 @@ def test_no_other_mechanism_of_means_has_less_variance(epsilon: float) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 1.8, 2.45, 4.0, 6.6])
-def test_an_answers_variance_is_the_largest_of_all_places(epsilon: float) -> None:
+def test_the_variance_of_a_vector_answer_is_its_largest(epsilon: float) -> None:
     mechanism, worst = _table(epsilon), _worst(epsilon)
     everywhere = [4 * mechanism.variance(place / 1000, 1) for place in range(1001)]
     assert 0.999 * worst <= max(everywhere) <= worst * (1 + 1e-12)

@@ -159,7 +159,7 @@ def test_a_wrong_parameter_is_named_with_its_range(name: str) -> None:
                 build(name, **{**small, key: wrong})
 
 
-def test_an_unknown_mechanism_is_named_with_those_there_are() -> None:
+def test_an_unknown_mechanism_is_refused_with_the_known_ones() -> None:
     with pytest.raises(BadParameter, match='mechanism "olh" is unknown; there are rr, grr'):
         build("olh", epsilon=1.0)
 

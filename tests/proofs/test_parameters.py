@@ -147,7 +147,7 @@ def test_a_listed_beginning_uses_the_bits_of_its_number() -> None:
     assert long.text.startswith("https://example.org/xxxx")
 
 
-def test_no_text_is_told_by_a_shorter_beginning_than_it_has() -> None:
+def test_no_text_is_named_by_a_shorter_beginning_than_found() -> None:
     tree = PrefixTree(epsilon=1.0, bits=64, cells=64, beginnings=("ab", "abc"))
     width = tree.size - 2
     assert tree.read(1 << width | spell("c", width)) is None, "abc is the second"

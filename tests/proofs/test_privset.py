@@ -13,7 +13,7 @@ from hubbub.mechanisms.subsets import members, numbered
 from hubbub.privacy.proofs.enumeration import distribution, ratios_are_within_the_claim
 
 
-def test_larger_sets_are_told_in_part_and_as_privately() -> None:
+def test_larger_sets_are_reported_in_part_with_equal_privacy() -> None:
     """Of every set there is, also of more than `most`, by walking all coins."""
     mechanism = PrivSet(0.5, 4, 2)
     values = range(1 << 4)

@@ -58,7 +58,7 @@ def test_every_script_is_spelled_and_read_again(text: str) -> None:
 
 
 @given(st.text(max_size=40))
-def test_any_string_is_spelled_and_read_again(text: str) -> None:
+def test_any_string_is_encoded_and_decoded(text: str) -> None:
     reading = read(spell(text, ENOUGH), ENOUGH)
     assert reading is not None
     assert (reading.text, reading.used is None) == (text, False)
@@ -87,7 +87,7 @@ def test_texts_with_the_same_letters_told_have_the_same_bits(
     assert not cut or (reading.text == second.text) == (bits == others)
 
 
-def test_bits_that_no_text_has_are_told_by_nobody() -> None:
+def test_no_text_encodes_to_unused_bits() -> None:
     """Of a string that was found the rest is known, too: nothing else begins as it does."""
     size, letters = 9, "abcdefghijklmnopqrstuvwxyz .-0129"
     texts = [*map(chr, range(32, 0x600)), *(letter + two for letter in letters for two in letters)]

@@ -77,7 +77,7 @@ class _Broken(RedisStore):
 
 
 @pytest.mark.parametrize("memory", [True, False], ids=["memory", "redis"])
-async def test_an_answer_that_is_kept_is_the_one_that_is_worked_out(
+async def test_a_stored_answer_equals_the_computed_one(
     catalog_files: CatalogFiles, server: RedisServer, memory: bool
 ) -> None:
     setup = _store_view(catalog_files, server, memory=memory)

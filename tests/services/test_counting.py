@@ -163,7 +163,7 @@ async def test_dummies_are_counted_exactly_whatever_of_their_crowd_was_counted_b
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_altered_copies_take_nobodys_place(opened: Opened, seed: int) -> None:
+async def test_altered_copies_of_reports_use_no_places(opened: Opened, seed: int) -> None:
     """Several of each, in every order, in one batch with the honest report and in one before."""
     chance, times = random.Random(seed), 2 if seed == 3 else 1
     async with opened() as counting:

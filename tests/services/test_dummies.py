@@ -118,7 +118,7 @@ async def test_dummies_do_not_make_a_crowd(table: StreamTable, redis_url: str) -
         assert not await _keys_of(redis_url, "dummies")
 
 
-async def test_every_crowd_of_a_rolling_stream_has_its_own(
+async def test_every_crowd_of_a_rolling_stream_has_its_own_dummies(
     table: StreamTable, redis_url: str
 ) -> None:
     window = window_of_today()
@@ -309,7 +309,7 @@ def test_a_stream_table_with_other_dummies_is_refused_at_reload(table: StreamTab
         replace(table, streams={"theme": other}).check_follows(table)
 
 
-def test_dummies_are_even_by_the_systems_own_coins(
+def test_dummies_have_uniform_values_from_system_coins(
     catalog_files: CatalogFiles, table: StreamTable
 ) -> None:
     window, counts = window_of_today(), Counter[int]()

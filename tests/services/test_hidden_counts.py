@@ -161,7 +161,7 @@ async def test_late_reports_of_a_withheld_epoch_never_leave(
         assert window not in await _status_terms(pool, table)
 
 
-async def test_as_many_dummies_are_sealed_whatever_the_number_is(
+async def test_the_number_of_sealed_dummies_is_independent_of_the_secret_number(
     table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """How long a crowd waits for them would say how many they are."""
@@ -183,7 +183,7 @@ async def test_as_many_dummies_are_sealed_whatever_the_number_is(
 
 
 @pytest.mark.parametrize("by_value", [False, True])
-async def test_killed_between_the_draw_and_the_departure_the_number_is_the_one_drawn(
+async def test_a_kill_between_draw_and_departure_keeps_the_drawn_number(
     table: StreamTable, server: RedisServer, monkeypatch: pytest.MonkeyPatch, *, by_value: bool
 ) -> None:
     """The script is torn after every write in turn; another process goes on, with its own seals."""

@@ -52,9 +52,7 @@ def days(bundle: Bundle) -> list[Day]:
     return days_before(bundle, everyone, epoch_at(now(), "day"), seed=7)
 
 
-def test_every_day_before_today_is_there_and_estimates_what_it_was_drawn_from(
-    days: list[Day], bundle: Bundle
-) -> None:
+def test_the_demo_has_every_past_day_with_right_estimates(days: list[Day], bundle: Bundle) -> None:
     today, metrics = epoch_at(now(), "day"), bundle.metrics
     assert {day.window for day in days} == {
         Window(name, today - ago) for name in metrics for ago in range(1, DAYS + 1)

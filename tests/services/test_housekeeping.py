@@ -235,7 +235,7 @@ async def test_a_file_without_write_permission_is_named(
     assert "old keys stay in their file" in caplog.text
 
 
-async def test_keys_that_run_out_are_said_once(
+async def test_keys_that_end_soon_are_logged_once(
     house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

@@ -570,7 +570,7 @@ async def test_doors_of_a_machine_share_an_address_if_all_of_them_say_so(front: 
     await doors[1].server.stop(1)
 
 
-def test_little_of_a_connection_waits_unread() -> None:
+def test_only_little_unread_data_of_a_connection_waits() -> None:
     """TLS reads all that waits at once and keeps it twice, beside what is counted of bodies."""
     with _listening("127.0.0.1:0", shared=False) as listening, socket.socket() as caller:
         listening.listen()

@@ -120,7 +120,7 @@ def test_a_foreign_expired_or_unsigned_login_token_is_refused(
 
 
 @needs_node
-def test_keys_of_the_provider_may_follow_each_other(
+def test_the_provider_may_rotate_its_keys(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     """What the former one signed holds while it is among them; the new one is looked up once."""
@@ -187,7 +187,7 @@ async def test_while_the_provider_is_away_reports_wait_and_then_go(
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["slow", "failing"])
-async def test_keys_that_anybody_can_name_have_the_provider_asked_once_in_ten_seconds(
+async def test_unknown_key_ids_cause_one_request_to_the_provider_in_ten_seconds(
     *, fails: bool
 ) -> None:
     issuer, key = "https://id.example.org", RSAKey.generate_key(2048, {"kid": "own"})
@@ -244,7 +244,7 @@ async def test_keys_that_anybody_can_name_have_the_provider_asked_once_in_ten_se
         (["--accounts", "accounts", "--oidc-audience", "app"], "--oidc-audience and --oidc-roots"),
     ],
 )
-def test_an_issuer_that_would_know_nobody_or_everybody_does_not_start(
+def test_an_issuer_with_missing_or_conflicting_accounts_does_not_start(
     more: list[str], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1:1/0")
@@ -253,6 +253,6 @@ def test_an_issuer_that_would_know_nobody_or_everybody_does_not_start(
         parse([*needed, *more])
 
 
-def test_authorities_of_a_provider_that_are_none_are_named(tmp_path: Path) -> None:
+def test_an_invalid_authority_file_of_a_provider_is_named(tmp_path: Path) -> None:
     with pytest.raises(KeysUnusable, match="no authorities"):
         ProviderKeys("https://id.example.org", tmp_path / "none.pem", now)

@@ -137,7 +137,7 @@ async def test_the_minimum_is_of_reports_and_of_what_is_estimated(
         assert (await law_of(pool, window))["withheld"] == (0 if leaves else total)
 
 
-async def test_as_many_dummies_of_every_value_are_sealed_whatever_the_numbers_are(
+async def test_the_number_of_sealed_dummies_of_a_value_is_independent_of_the_secret(
     table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sealed: list[tuple[int, int]] = []
@@ -189,7 +189,7 @@ async def _cut_up(server: RedisServer, table: StreamTable, window: Window) -> No
         await asyncio.gather(*tasks._running)
 
 
-async def test_killed_at_any_command_a_crowd_leaves_once_with_the_numbers_drawn_first(
+async def test_a_crowd_leaves_once_with_its_first_numbers_after_any_kill(
     table: StreamTable, catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     """While it draws, seals, adds, sets apart or cuts; another process goes on each time."""

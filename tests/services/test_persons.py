@@ -385,7 +385,7 @@ VISITORS, WORKERS = 2_000, 4
 
 
 @pytest.mark.thorough
-def test_estimates_of_two_thousand_visitors_hold_whichever_of_four_workers_they_meet(
+def test_estimates_of_visitors_hold_with_four_workers(
     signed: Signed, client_of: ClientOf, tmp_path: Path
 ) -> None:
     """Half of the visitors come twice, to workers that share a store and a folder."""

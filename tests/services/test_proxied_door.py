@@ -94,7 +94,7 @@ async def _response_bytes(door: Door, raw: bytes, *, source: str = "127.0.0.1") 
 
 @needs_haproxy
 @both_ways
-async def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
+async def test_devices_behind_haproxy_are_limited_separately_and_never_logged(
     opening: Opening,
     tmp_path: Path,
     setup: tuple[str, dict[str, Any]],
@@ -118,7 +118,7 @@ async def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
 
 @needs_haproxy
 @both_ways
-async def test_haproxy_as_told_leaves_nothing_with_a_device_that_links_its_visits(
+async def test_haproxy_as_documented_gives_devices_no_linkable_state(
     opening: Opening, tmp_path: Path, setup: tuple[str, dict[str, Any]]
 ) -> None:
     write_certificates(tmp_path, {"shuffler": ["shuffler"]})
@@ -167,7 +167,7 @@ async def test_a_header_from_an_address_that_is_no_proxy_is_refused(
             assert answer.status == status
 
 
-async def test_connections_of_one_address_give_way_behind_a_proxy_as_before_it(
+async def test_connections_of_one_address_are_limited_also_behind_a_proxy(
     opening: Opening,
 ) -> None:
     async with opening(header_proxies=(PROXY,), of_address=2) as door:

@@ -298,7 +298,7 @@ async def test_a_redis_that_answers_is_not_called_unreachable(
         await server.close()
 
 
-async def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
+async def test_each_redis_user_has_exactly_the_rights_of_its_role(tmp_path: Path) -> None:
     """The users that ship, on one server."""
     users = (ROOT / "deploy/hubbub/installation/redis/users.acl").read_text()
     (tmp_path / "users.acl").write_text(users)

@@ -315,7 +315,7 @@ def test_no_cookie_of_the_gateways_goes_with_the_next_devices_request() -> None:
     assert heads == [sent, sent]
 
 
-def test_an_answer_in_drops_holds_no_connection_to_the_gateway(
+def test_a_slow_answer_keeps_no_connection_to_the_gateway(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hubbub.relay.forwarding._GATEWAY_SECONDS", 0)
@@ -343,7 +343,7 @@ def test_reports_wait_where_the_gateway_is_away(tls: Path) -> None:
         transport.close()
 
 
-def test_keys_are_added_in_front_and_what_is_none_is_refused(tmp_path: Path) -> None:
+def test_gateway_keys_are_added_in_front_and_invalid_ones_refused(tmp_path: Path) -> None:
     assert [make_gateway_key(tmp_path) for _ in range(3)] == [1, 2, 3]
     keys = read_gateway_keys(tmp_path / GATEWAY_KEY)
     configs = OhttpGateway(keys).public_keys.content

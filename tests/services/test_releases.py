@@ -269,7 +269,7 @@ _NO_TEXTS = [
 
 @pytest.mark.parametrize("text", _NO_TEXTS, ids=ascii)
 @pytest.mark.parametrize("name", ["metric", "query", "value", "purpose", "by"])
-def test_no_text_that_cannot_be_kept_becomes_a_question(name: str, text: str) -> None:
+def test_no_query_has_an_unstorable_text(name: str, text: str) -> None:
     fields = {"metric": "m", "query": "count", "value": "v", "purpose": "p", "by": "me"}
     if (name, len(text)) == ("value", 201):
         text *= 400
@@ -290,7 +290,7 @@ def _fill(metric: Any, values: list[Any]) -> Commit:
     return commit_of(tags, summed, batch_reports=len(values))
 
 
-async def test_callers_of_some_metrics_learn_nothing_of_what_others_spent(signed: Signed) -> None:
+async def test_callers_of_some_metrics_see_no_budget_spent_by_others(signed: Signed) -> None:
     now = time.time()
     epoch = int(now) // DAY - 40
     whole = Caller(name="all", way="token", grants=(Grant("publisher"),))
@@ -506,7 +506,7 @@ def test_http_releases_as_grpc_does(running: str, capsys: pytest.CaptureFixture[
 @pytest.mark.thorough
 @pytest.mark.parametrize("text", ["\\ud800", "\\u0000", "\\u001b[2J", "a\\nb", "\\u202e"])
 @pytest.mark.parametrize("name", ["by", "value", "purpose", "query", "metric"])
-def test_no_face_enters_what_nobody_can_read(
+def test_no_interface_stores_unreadable_text(
     running: str, name: str, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """HTTP and command line: refused, and everybody goes on."""

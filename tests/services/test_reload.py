@@ -55,7 +55,7 @@ async def _looks(clock: Looks, number: int) -> None:
     await eventually_async(lambda: clock.number >= until)
 
 
-async def test_files_are_read_when_they_have_changed_and_stand_still(
+async def test_files_are_read_after_they_changed_and_rest(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "file"
@@ -253,7 +253,7 @@ def _certificates(run: LocalRun) -> list[str]:
 
 
 @pytest.mark.thorough
-def test_all_that_is_reloaded_is_reloaded_under_load(
+def test_every_reloadable_file_is_reloaded_under_load(
     catalog_files: CatalogFiles, tmp_path: Path
 ) -> None:
     theme = catalog_files.bundle.metrics["theme"]

@@ -221,7 +221,7 @@ def test_forget_accepts_a_retired_metric_but_no_unknown_name(
     assert "the law counts 7 as counted:deleted" in printed("older", "--yes", bundle=former)
 
 
-def test_an_operator_forgets_what_was_before_a_day(
+def test_an_operator_deletes_totals_before_a_day(
     catalog_files: CatalogFiles,
     redis_url: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -288,7 +288,7 @@ async def test_the_rest_of_a_crowd_that_comes_after_its_epoch_was_forgotten_is_n
     assert (law["counted"], law["counted:deleted"]) == (0, 30)
 
 
-def test_keep_is_said_once_for_all_or_for_a_metric(tmp_path: Path) -> None:
+def test_keep_is_declared_for_all_metrics_or_for_one(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     metric_catalog = CATALOG.replace('epoch = "day"', 'epoch = "day"\nkeep = "8w"', 1)
     path.write_text('keep = "400d"\n' + metric_catalog)

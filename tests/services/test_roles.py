@@ -231,7 +231,7 @@ async def test_a_device_reports_to_nobody_but_a_shuffler(
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_batches_go_to_nobody_but_an_aggregator(
+async def test_batches_go_only_to_an_aggregator(
     catalog_files: CatalogFiles, redis_url: str, tls: Path, role: str
 ) -> None:
     async with _impostor(tls, role) as (impostor, address):
@@ -458,7 +458,7 @@ def test_certificates_of_version_0_1_still_work_with_a_warning(
         assert log_text.count("make new ones: hubbub keys tls") == 1, log_text
 
 
-def test_certificates_of_now_are_not_warned_of(tls: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_current_certificates_cause_no_warning(tls: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         TlsFolder(tls, "shuffler").warn_if_old()
     assert caplog.text == ""

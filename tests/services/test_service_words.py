@@ -75,7 +75,7 @@ async def test_a_service_without_its_redis_is_not_called_absent(
 @pytest.mark.parametrize(
     "old", [["--query", "aggregator:9"], ["--query=[::1]:9"], ["--tls", "tls"]]
 )
-def test_an_address_of_grpc_is_answered_by_one_line_that_says_what_to_write(
+def test_a_grpc_address_in_place_of_http_is_refused_with_the_right_one(
     words: list[str], old: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     errors = refusal_of(capsys, *words, *old)

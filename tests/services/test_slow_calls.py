@@ -255,7 +255,7 @@ class _Hoarder:
             self.writer.write(_frame(6, 1, 0, payload))
 
 
-async def test_health_is_told_once_and_not_watched(serving: Serving) -> None:
+async def test_health_is_answered_once_and_cannot_be_watched(serving: Serving) -> None:
     async with serving(calls_of_peer=64) as front:
         [channel] = await _channels(front.address, 1)
         stub = health_pb2_grpc.HealthStub(channel)
@@ -308,7 +308,7 @@ class Slow:
 
 
 @pytest.mark.parametrize(("of_peer", "reason"), [(0, "calls_at_once"), (20, "peer_calls")])
-async def test_calls_past_those_that_are_worked_on_are_refused_counted_and_hinted(
+async def test_calls_above_the_limit_are_refused_and_counted_with_a_delay(
     monkeypatch: pytest.MonkeyPatch, of_peer: int, reason: str
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.rpc.call_limits._MAX_WORKED_ON", 50 if of_peer else 20)

@@ -186,7 +186,7 @@ async def test_dummies_are_counted_by_themselves_and_have_tags(
     assert sum_terms([(await store.report_counts())[window]])["counted"] == 7
 
 
-async def test_dummies_that_a_part_has_no_room_for_are_taken_from_its_crowds_other_parts(
+async def test_dummies_beyond_the_room_of_a_part_are_taken_from_other_parts(
     store: TotalsStore, window: Window
 ) -> None:
     """Most of a part was counted before: more are said to be dummies than are left of it."""

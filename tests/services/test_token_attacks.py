@@ -225,7 +225,7 @@ async def test_reports_wait_while_the_issuer_changes_its_key_and_then_leave(
         assert counts["acknowledged"] + another["acknowledged"] == 2
 
 
-async def test_an_account_that_is_taken_away_in_mid_epoch_gets_no_more_and_keeps_what_it_had(
+async def test_an_account_removed_during_an_epoch_gets_no_more_tokens(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     house, epoch = IssuerHouse(catalog_files, tmp_path), today()

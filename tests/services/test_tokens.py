@@ -157,9 +157,7 @@ async def test_a_report_without_a_token_of_its_stream_and_epoch_is_refused(
         assert front.admission.counts == {"no_token": 14, "taken": 1}
 
 
-async def test_no_token_takes_two_reports_whatever_is_tried(
-    house: IssuerHouse, redis_url: str
-) -> None:
+async def test_no_token_is_accepted_with_two_reports(house: IssuerHouse, redis_url: str) -> None:
     epoch, key = today(), house.account("one")
     [token] = house.mint(key, "theme", epoch, 1)
     reports = [house.report("theme", epoch) for _ in range(40)]
@@ -236,7 +234,9 @@ def _elements_of(issued: list[Issuance]) -> list[bytes]:
 
 
 @pytest.mark.thorough
-def test_issuer_and_shuffler_together_are_at_chance_whose_token_it_is(house: IssuerHouse) -> None:
+def test_issuer_and_shuffler_together_guess_the_owner_of_a_token_at_chance(
+    house: IssuerHouse,
+) -> None:
     """300 devices: who guesses is right once, on average; 10 or more times in 1e7 trials or so."""
     epoch = today()
     issued = [house.mint(house.account(f"d{n}"), "theme", epoch, 1)[0] for n in range(300)]
@@ -301,7 +301,7 @@ def test_unknown_accounts_and_invalid_requests_are_refused(house: IssuerHouse) -
     assert len(house.mint(key, "theme", epoch, 1)) == 1, "none of that has used anything up"
 
 
-def test_each_stream_is_answered_by_itself(house: IssuerHouse) -> None:
+def test_an_issuer_answers_each_stream_separately(house: IssuerHouse) -> None:
     """A bundle with a metric that was retired, and one whose reports_per_epoch is less by now."""
     key, epoch = house.account("one"), today()
     drawn, request = house.question({("gone", epoch): 1, ("theme", epoch): 3})
@@ -391,7 +391,7 @@ async def test_an_apps_own_server_asks_for_its_people(
 
 
 @pytest.mark.thorough
-async def test_each_report_is_taken_once_with_one_token_over_devices_that_end_at_any_moment(
+async def test_each_report_is_accepted_once_although_devices_end_at_any_moment(
     house: IssuerHouse, redis_url: str, tmp_path: Path
 ) -> None:
     """4 accounts of 10 reports: half of all answers are lost, and each device lives a moment."""

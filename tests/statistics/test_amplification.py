@@ -112,7 +112,7 @@ def _shuffled(
         ("rappor.basic", {"categories": 2, "f": 0.5, "p": 0.25, "q": 0.75}, 4),
     ],
 )
-def test_no_shuffle_of_real_reports_says_more_than_is_proven(
+def test_no_shuffle_of_real_reports_reveals_more_than_proven(
     name: str, parameters: dict[str, float], reports: int
 ) -> None:
     """Every crowd there can be, every neighbour, both directions: all of it, by enumeration."""

@@ -111,7 +111,7 @@ def test_an_attack_comes_near_what_is_claimed_and_never_above(crowd: ShuffledEpo
         ),  # as many again
     ],
 )
-def test_an_account_that_counts_on_more_noise_is_caught(
+def test_an_account_that_assumes_too_much_noise_is_detected(
     crowd: ShuffledEpoch, believed: ShuffledEpoch
 ) -> None:
     claim = central_epsilon(believed, DELTA)

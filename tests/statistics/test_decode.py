@@ -49,7 +49,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("name", ["demo1", "demo2", "demo3", "small_typical_exp"])
-def test_more_true_strings_and_less_error_than_the_original_decoder(name: str) -> None:
+def test_the_decoder_finds_more_strings_with_less_error_than_the_original(name: str) -> None:
     folder = REFERENCE / name
     truth = {row["value"]: int(row["count"]) for row in _rows(folder / "true.csv")}
     theirs = {r["string"]: float(r["proportion"]) for r in _rows(folder / "reference_decode.csv")}
@@ -99,7 +99,7 @@ def test_a_higher_false_discovery_rate_marks_more_strings_and_never_fewer_than_i
 
 
 @pytest.mark.thorough
-def test_detections_and_intervals_keep_their_word() -> None:
+def test_detections_and_intervals_hold_as_often_as_stated() -> None:
     """200 collections of ten kinds: at most 5% of the detected are false in expectation, and the
     detected ones' intervals hold the truth in 95%.
 
@@ -167,7 +167,7 @@ def test_more_candidates_than_equations_are_screened() -> None:
     assert abs(scores.std() - 1) < 0.05
 
 
-def test_candidates_that_nothing_can_tell_apart_are_named_and_share_their_figures() -> None:
+def test_indistinguishable_candidates_are_named_and_share_their_figures() -> None:
     simulated = simulate(SETTINGS[2], np.random.default_rng(24))
     cells = simulated.places[[0, 1, 0, 2, 0]]
     decoded = decode_counts(simulated.collection, cells)

@@ -59,7 +59,7 @@ def _answer(bundle: Bundle, values: list[Any], people: dict[str, list[int]]) -> 
     return asyncio.run(experimented(engine, "new_menu"))
 
 
-def test_an_effect_is_shown_with_its_interval_and_said_in_words(tmp_path: Path) -> None:
+def test_an_effect_is_shown_with_its_interval_and_a_sentence(tmp_path: Path) -> None:
     answer = _experiment_answer(tmp_path, (0.3, 0.5), (5000, 5050))
     [row] = answer.values
     assert (row.metric, row.arm, row.measure) == ("saved", "new", "share of true")
@@ -77,7 +77,7 @@ def test_an_experiment_with_too_few_reports_shows_no_effect(tmp_path: Path) -> N
     assert "no effect shown (too few reports for any): between -100" in answer.verdict
 
 
-def test_as_many_reports_as_are_planned_for_an_effect_would_show_it(
+def test_the_planned_number_of_reports_shows_an_effect(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _experiment_answer(tmp_path, (0.5, 0.5), (100, 100))
@@ -142,7 +142,7 @@ def test_an_effect_on_a_percentile_beyond_the_range_is_uncertain(tmp_path: Path)
     assert rows["p95"].verdict.endswith("where the range ends; the truth may lie beyond")
 
 
-def test_arms_of_other_sizes_than_their_weights_are_told_first(tmp_path: Path) -> None:
+def test_arms_whose_sizes_do_not_fit_their_weights_are_shown_first(tmp_path: Path) -> None:
     answer = _experiment_answer(tmp_path, (0.3, 0.3), (6000, 5000))
     assert not answer.ratio_fits
     assert answer.ratio_p_value is not None
@@ -150,7 +150,7 @@ def test_arms_of_other_sizes_than_their_weights_are_told_first(tmp_path: Path) -
     assert answer.verdict.startswith("The arms' sizes do not fit their weights")
 
 
-def test_an_arm_that_more_people_come_back_in_is_no_sign_of_wrong_sizes(tmp_path: Path) -> None:
+def test_more_returning_devices_in_an_arm_are_no_sign_of_wrong_sizes(tmp_path: Path) -> None:
     text = CATALOG.replace('kind = "boolean"\nmechanism = "rr"', 'kind = "retention"\nweeks = 1')
     text = text.replace('epoch = "day"', 'epoch = "week"\nmechanism = "grr"')
     people = {"control": [5000, 1000, 0], "new": [5000, 3000, 0]}

@@ -71,7 +71,7 @@ def _outcomes(noise: ValueNoise) -> dict[tuple[int, ...], Fraction]:
     ],
 )
 @pytest.mark.parametrize("t", [Fraction(1), Fraction(3, 2), Fraction(4), Fraction(9)])
-def test_delta_is_never_below_that_of_all_that_can_be_drawn(
+def test_delta_is_never_below_that_of_all_draws(
     values: int, each: CountNoise, of_sum: CountNoise, t: Fraction
 ) -> None:
     noise = ValueNoise(each, values, of_sum)

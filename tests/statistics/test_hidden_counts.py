@@ -254,7 +254,7 @@ def test_a_share_of_an_estimated_number_holds(values: int, people: int, share: f
         pytest.param(0.1, 0.98, marks=pytest.mark.thorough),
     ],
 )
-def test_intervals_hold_what_nearly_everybody_holds_though_nobody_knows_how_many_there_are(
+def test_intervals_of_a_near_unanimous_value_hold_with_a_hidden_number(
     epsilon: float, share: float
 ) -> None:
     """As many may hold a value as there are people, which half the time is more than is told."""

@@ -59,7 +59,7 @@ def _drawn(counts: dict[str, int], seed: int) -> Places:
     return Places([(TREE, totals)])
 
 
-def test_chance_makes_as_many_likely_strings_as_it_is_said_to() -> None:
+def test_likely_strings_are_false_as_often_as_stated() -> None:
     """Where there is no string but one that is found, each of the others is false."""
     surest, doubt_sum = 200, 0.0
     for seed in range(2):
@@ -82,7 +82,7 @@ def collections() -> list[tuple[Places, list[Found]]]:
 
 
 @pytest.mark.parametrize("share", [0.5, 0.2])
-def test_no_more_are_false_than_were_borne(
+def test_the_share_of_false_strings_is_within_the_accepted_one(
     collections: list[tuple[Places, list[Found]]], share: float
 ) -> None:
     more = false = proven = 0

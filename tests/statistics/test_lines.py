@@ -101,7 +101,7 @@ def test_a_walk_that_looks_most_like_a_step_shows_one_in_a_hundred(days: int, wa
     assert finds <= binom.isf(1e-6, runs, 0.01)
 
 
-def test_as_few_days_as_a_line_takes_are_enough() -> None:
+def test_the_smallest_number_of_days_gives_a_line() -> None:
     estimates = np.linspace(0.2, 0.3, MIN_POINTS)
     line = line_through(
         range(FIRST, FIRST + MIN_POINTS), estimates, np.full(MIN_POINTS, 1e-4), 0.95

@@ -102,7 +102,7 @@ def _joint(m: int, d: int, local: float, law: Floats) -> Iterator[tuple[Floats, 
         (3, 4, 5.0, (1.01, 7), 1e-2),
     ],
 )
-def test_beside_lies_epsilon_is_at_most_two_percent_above_the_worst_that_others_may_hold(
+def test_epsilon_with_lies_is_at_most_2_percent_above_the_worst_case(
     others: int, values: int, local: float, law: tuple[float, int], delta: float
 ) -> None:
     crowd = crowd_of(others + 1, values, local, noise_dummies=_law(*law))
@@ -210,7 +210,7 @@ def test_the_printed_epsilon_of_noise_is_exact_or_at_most_3_percent_above(
         (40, 4, 3, 1, 1e-3),
     ],
 )
-def test_beside_lies_what_is_asked_is_at_most_3_percent_above_what_all_counts_say(  # noqa: PLR0917 a row
+def test_planned_noise_with_lies_is_at_most_3_percent_above_the_exact(  # noqa: PLR0917 a row
     reports: int,
     values: int,
     local: float,
@@ -313,9 +313,7 @@ def test_a_count_is_as_exact_as_that_of_a_trusted_curator(
         (300_000, 10.06),
     ],
 )
-def test_beside_devices_that_lie_at_8_nats_few_dummies_are_noise(
-    reports: int, stderr: float
-) -> None:
+def test_noise_dummies_are_few_beside_devices_at_8_nats(reports: int, stderr: float) -> None:
     """From where their lies hide a person none are drawn."""
     crowd = crowd_of(reports, 16, 8.0, honest=0.9)
     scale, shift = best_noise(crowd, 1.0, 1e-8)
@@ -326,7 +324,7 @@ def test_beside_devices_that_lie_at_8_nats_few_dummies_are_noise(
     assert central_epsilon(with_noise, 1e-8) <= 1
 
 
-def test_epochs_that_keep_a_promise_together_say_what_both_counts_of_all_say() -> None:
+def test_the_loss_of_epochs_under_one_promise_is_that_of_their_counts() -> None:
     """Of two epochs, by enumeration of all four counts; of many they need less than of each."""
     law, delta = _law(1.5, 18), 1e-4
     crowd = crowd_of(100, 4, inf, noise_dummies=law)

@@ -72,7 +72,7 @@ def test_the_bound_for_third_values_is_at_least_the_exact_gain(
 
 
 @pytest.mark.parametrize("coins", [150, 700])
-def test_few_places_show_no_less_than_all_places_of_many_coins(coins: int) -> None:
+def test_a_bound_from_few_cells_is_at_least_that_from_all(coins: int) -> None:
     """Whatever is to be told apart; and each number is as likely as before."""
     generator, numbers = np.random.default_rng(2), np.arange(400.0, 460.0)
     chances = generator.dirichlet(np.ones(301))
@@ -114,7 +114,7 @@ def _joint(others: Iterator[int], d: int, local: float, law: Floats, m: int) -> 
     [(4, 3, 1.0, (1.5, 8)), (8, 3, 1.5, (0.7, 5)), (3, 4, 1.0, (1.0, 4)), (3, 4, 0.6, (2.0, 5))],
 )
 @pytest.mark.parametrize("central", [0.05, 0.2, 0.5])
-def test_delta_is_not_below_that_of_all_counts_whatever_the_others_hold(
+def test_delta_is_not_below_that_of_all_counts_for_any_others(
     m: int, d: int, local: float, law: tuple[float, int], central: float
 ) -> None:
     crowd = ShuffledEpoch(

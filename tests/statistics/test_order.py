@@ -28,7 +28,7 @@ SMALL: list[AnyMechanism] = [
 
 
 @pytest.mark.parametrize("mechanism", SMALL, ids=repr)
-def test_no_two_estimates_vary_against_each_other_more_than_is_said(
+def test_the_covariance_of_estimates_is_within_its_bound(
     mechanism: AnyMechanism,
 ) -> None:
     """By exact enumeration of the shipping randomizer: of one report from each value."""
@@ -84,7 +84,7 @@ def test_two_far_apart_are_surely_in_order_and_two_alike_are_not() -> None:
     assert worse.values[0].ahead_confidence == pytest.approx(0.921350, abs=1e-6)
 
 
-def test_members_may_be_sure_where_their_order_is_not() -> None:
+def test_a_top_set_may_be_certain_without_its_order() -> None:
     result = top(_answer([(500, 10), (499, 10), (100, 10), (90, 10)]), 2)
     assert result.set_confidence > 0.999
     assert 0.5 < result.order_confidence < 0.6
@@ -97,7 +97,7 @@ def test_members_may_be_sure_where_their_order_is_not() -> None:
 
 
 @pytest.mark.thorough
-def test_an_order_holds_as_often_as_is_said() -> None:
+def test_the_order_of_a_top_list_holds_as_often_as_stated() -> None:
     """2,000 drawings of six values close to each other; 5 standard errors: 3e-7, one-sided."""
     mechanism = build("grr", epsilon=1.0, categories=6)
     counts = [3000, 2700, 2500, 1000, 500, 300]

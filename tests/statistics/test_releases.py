@@ -18,7 +18,7 @@ LAPLACE, GAUSSIAN = Release("laplace", 1.0), Release("gaussian", 1.0, 1e-6)
 
 
 @pytest.mark.parametrize("mechanism", RELEASED, ids=repr)
-def test_no_pair_of_payloads_changes_more_than_is_reckoned(mechanism: AnyMechanism) -> None:
+def test_no_pair_of_payloads_exceeds_the_computed_loss(mechanism: AnyMechanism) -> None:
     """Every payload against every other; and the estimates are what the numbers become."""
     payloads = list(rows(mechanism)[0])
     stats = [

@@ -54,7 +54,7 @@ def test_the_variance_that_is_told_is_that_of_one_coin_for_drawing_and_lying(
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("most", [3, 5, 8])
-def test_lists_win_over_questions_in_turn_from_where_the_document_says(
+def test_privset_beats_questions_in_turn_from_the_documented_size(
     most: int, epsilon: float
 ) -> None:
     """A value in turn has the variance of `rr` over a d-th of the reports."""
@@ -64,7 +64,7 @@ def test_lists_win_over_questions_in_turn_from_where_the_document_says(
         assert (most**2 * listed.variance(0, 1) < values * mechanism) is listed_wins
 
 
-def test_no_more_than_epsilon_is_told_of_a_whole_set() -> None:
+def test_a_report_of_a_whole_set_reveals_at_most_epsilon() -> None:
     """Each set is a mixture of the list's values, so no ratio is above theirs."""
     mechanism = build("grr", epsilon=1.0, categories=len(LISTED))
     sets = [frozenset(), frozenset("a"), frozenset("ab"), frozenset("abcd"), frozenset("cdef")]

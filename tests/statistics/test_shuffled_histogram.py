@@ -75,7 +75,7 @@ def _exact_delta(n: int, d: int, lie: Fraction, t: float, dummies: int = 0) -> F
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize(("n", "dummies"), [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (1, 2), (3, 2)])
 @pytest.mark.parametrize("local", [0.5, 1.5, 3.0])
-def test_delta_is_never_below_what_all_outcomes_give(
+def test_delta_is_never_below_that_of_all_outcomes(
     n: int, d: int, local: float, dummies: int
 ) -> None:
     """Enumerated with fractions: every histogram, whatever the others hold."""
@@ -92,7 +92,7 @@ def test_delta_is_never_below_what_all_outcomes_give(
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize(("n", "each"), [(1, 0.5), (2, 0.25), (3, 0.5), (2, 1.0), (2, 1.5)])
 @pytest.mark.parametrize("local", [0.5, 1.5, 3.0])
-def test_delta_with_dummies_of_devices_is_never_below_what_all_outcomes_give(
+def test_delta_with_dummies_of_devices_is_never_below_that_of_all_outcomes(
     n: int, d: int, each: float, local: float
 ) -> None:
     """How many there are is a sum of coins, which all can see."""
@@ -119,9 +119,7 @@ def test_delta_with_dummies_of_devices_is_never_below_what_all_outcomes_give(
 
 @pytest.mark.parametrize("d", [2, 16])
 @pytest.mark.parametrize("each", [0.03, 0.5, 1.02])
-def test_dummies_of_devices_hide_as_as_many_of_the_shufflers_do_and_their_coins(
-    d: int, each: float
-) -> None:
+def test_dummies_of_devices_hide_at_least_as_well_as_the_shufflers(d: int, each: float) -> None:
     """To those whom a known number hides, within what chance makes of the number."""
     crowd = crowd_of(10_000, d, 7.0, honest=0.9, each=each)
     epsilon = central_epsilon(crowd, DELTA)
@@ -157,7 +155,7 @@ def _shown_hashed(values: Sequence[tuple[int, ...]], d: int, lie: Fraction) -> C
     ("n", "d", "groups"), [(1, 3, 2), (2, 3, 2), (3, 3, 2), (2, 4, 2), (2, 3, 3)]
 )
 @pytest.mark.parametrize("local", [0.5, 1.5, 3.0])
-def test_delta_of_hashed_strings_is_never_below_what_all_outcomes_give(
+def test_delta_of_hashed_strings_is_never_below_that_of_all_outcomes(
     n: int, d: int, groups: int, local: float
 ) -> None:
     """A string is its buckets by every function; those of others and every pair, in fractions."""
@@ -455,7 +453,9 @@ def test_the_worst_case_of_what_others_hold_is_what_is_told(
 
 
 @pytest.mark.parametrize("place", range(8))
-def test_few_lies_are_told_and_planned_within_what_is_promised(place: int) -> None:
+def test_crowds_with_few_lies_are_accounted_and_planned_within_the_promised_ratio(
+    place: int,
+) -> None:
     """Drawn by a fixed seed: 2 to 16,000 reports, 3 to 16 values, up to a central epsilon of 6."""
     drawn = Random(f"few {place}")
     reports, categories = round(2 ** drawn.uniform(1, 14)), round(2 ** drawn.uniform(1.6, 4))
@@ -523,7 +523,7 @@ def test_the_largest_local_epsilon_is_within_three_hundredths_of_what_an_adversa
 
 
 @pytest.mark.parametrize("place", range(12))
-def test_crowds_drawn_at_random_are_told_and_planned_within_what_is_promised(place: int) -> None:
+def test_random_crowds_are_accounted_and_planned_within_the_promised_ratio(place: int) -> None:
     """Told never below an adversary and within 3%; planned within .03; drawn by a fixed seed."""
     drawn = Random(f"crowd {place}")
     reports, categories = round(10 ** drawn.uniform(2.5, 6)), round(2 ** drawn.uniform(1.6, 16))

@@ -83,7 +83,7 @@ def test_frequent_strings_are_found_and_no_others(
     assert hit >= 0.95 * frequent
 
 
-def test_intervals_of_what_was_found_hold_the_truth(
+def test_intervals_of_found_strings_contain_the_truth(
     collections: list[tuple[Answer, Counter[str], float]],
 ) -> None:
     scores, hits = [], []
@@ -111,7 +111,7 @@ def test_long_strings_are_found_by_their_beginning_and_said_so() -> None:
     assert abs(by_name[beginning].estimate - 40_000) < 5.5 * by_name[beginning].stderr
 
 
-def test_fewer_bits_than_a_level_tells_are_refused() -> None:
+def test_fewer_bits_than_one_level_are_refused() -> None:
     PrefixTree(epsilon=1.0, bits=12, cells=4096)
     with pytest.raises(BadParameter, match="raise bits to 12, or lower cells to 2048"):
         PrefixTree(epsilon=1.0, bits=11, cells=4096)
@@ -193,7 +193,7 @@ def test_a_shared_cell_keeps_the_reports_of_the_other_string() -> None:
     assert places.own_part(near, groups).tolist() == near.tolist()
 
 
-def test_clear_strings_are_not_lost_to_beginnings_that_nobody_holds() -> None:
+def test_unheld_beginnings_hide_no_clear_string() -> None:
     """Of long strings a level knows hundreds of beginnings by chance; some meet others' places."""
     tree, reports = PrefixTree(epsilon=4.0), 1_000_000
     chance = np.random.default_rng(1000)
@@ -235,7 +235,7 @@ def test_a_score_of_rare_hits_has_its_exact_chance(by_chance: float) -> None:
 
 
 @pytest.mark.parametrize("bits", [78, 80, 128])
-def test_bits_that_do_not_fit_are_refused_with_the_most_that_do(bits: int) -> None:
+def test_too_many_bits_are_refused_with_the_maximum(bits: int) -> None:
     with pytest.raises(BadParameter, match="lower bits to 77, or set cells = 65536"):
         PrefixTree(epsilon=1.0, bits=bits)
     assert PrefixTree(epsilon=1.0, bits=77).bits == 77

@@ -133,7 +133,7 @@ def test_a_metric_with_a_full_crowd_is_counted_and_the_other_is_withheld(run: Lo
     assert (of["missed"]["counted"], of["missed"]["withheld"]) == (0, PEOPLE)
 
 
-def test_dummies_leave_with_the_crowd_and_are_nobodys_in_every_answer(
+def test_dummies_leave_with_the_crowd_and_no_answer_counts_them(
     run: LocalRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [terms] = [t for (stream, _), t in report_counts(run.endpoints).items() if stream == "padded"]
@@ -161,7 +161,7 @@ def test_dummies_leave_with_the_crowd_and_are_nobodys_in_every_answer(
     assert "acknowledged + dummies = pooled" in capsys.readouterr().out
 
 
-def test_how_many_there_are_is_hidden_and_every_answer_says_how_well_it_is_known(
+def test_a_hidden_number_of_reports_is_shown_as_an_estimate_with_its_error(
     run: LocalRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def hidden_terms() -> list[dict[str, int]]:
@@ -190,7 +190,7 @@ def test_how_many_there_are_is_hidden_and_every_answer_says_how_well_it_is_known
     assert "the number of reports is an estimate" in " ".join(capsys.readouterr().out.split())
 
 
-def test_dummies_of_devices_leave_as_reports_do_and_are_nobodys_in_every_answer(
+def test_dummies_of_devices_leave_as_reports_and_no_answer_counts_them(
     run: LocalRun,
 ) -> None:
     """The shuffler waits for as many more; how many there are is known by what is expected."""
@@ -372,7 +372,7 @@ def test_the_page_says_what_was_withheld(run: LocalRun) -> None:
         assert page.locator(".bad").count() == 0
 
 
-def test_an_answer_tells_its_central_epsilon_and_what_it_rests_on(
+def test_an_answer_shows_its_central_epsilon_and_assumption(
     run: LocalRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
     estimates = estimate(run.endpoints, "met")

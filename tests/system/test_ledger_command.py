@@ -86,7 +86,7 @@ def test_strings_are_weighed_against_candidates(
     assert ledger["on"]
 
 
-def test_it_changes_nothing_and_can_be_read_while_the_app_runs(
+def test_the_ledger_command_changes_nothing_while_the_app_runs(
     hubbub: Hubbub, signed: Signed, tmp_path: Path
 ) -> None:
     client = _device(signed, tmp_path / "state")

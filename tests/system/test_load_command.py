@@ -84,7 +84,7 @@ def test_load_refuses_wrong_arguments(
     )
 
 
-def test_another_machine_is_loaded_only_when_that_is_said(tmp_path: Path, capsys: Capture) -> None:
+def test_load_needs_an_option_for_another_machine(tmp_path: Path, capsys: Capture) -> None:
     text = CATALOG.replace("127.0.0.1:1", "reports.example.org:443")
     signed = make_signed(tmp_path, text, start=int(time.time()) // DAY * DAY)
     assert main(["load", "--bundle", str(signed.path)]) == 2

@@ -26,7 +26,7 @@ def catalog(tmp_path: Path) -> str:
     return str(tmp_path / "metrics.toml")
 
 
-def test_every_metric_has_its_bound_and_its_measure(catalog: str, capsys: Capture) -> None:
+def test_the_attack_measures_every_metric_against_its_bound(catalog: str, capsys: Capture) -> None:
     arguments = [
         "plan",
         "attack",
@@ -78,9 +78,7 @@ def test_with_tokens_accounts_limit_the_effect_of_fakes(tmp_path: Path, capsys: 
 
 
 @pytest.mark.parametrize("wrong", [["--set", "1", "1"], ["--set", "40", "50"], ["--parts", "3"]])
-def test_an_option_that_cannot_be_is_named_with_an_example(
-    wrong: list[str], capsys: Capture
-) -> None:
+def test_an_impossible_option_is_named_with_an_example(wrong: list[str], capsys: Capture) -> None:
     errors = refusal_of(capsys, "plan", *wrong, "--epsilon", "1", "--reports", "1e4")
     assert f"{wrong[0]}: " in errors
     assert f"for example: hubbub plan {wrong[0]} " in errors
@@ -219,7 +217,9 @@ def test_words_and_numbers_that_are_nearly_right_are_answered_with_the_right_one
 
 @pytest.mark.parametrize("options", ["--parts 7 16", "--values 200"])
 @pytest.mark.parametrize("reports", [1, 40])
-def test_as_many_are_drawn_as_are_asked_for(options: str, reports: int, capsys: Capture) -> None:
+def test_plan_simulate_draws_the_requested_number_of_reports(
+    options: str, reports: int, capsys: Capture
+) -> None:
     arguments = [*options.split(), "--epsilon", "1", "--reports", str(reports), "--simulate"]
     assert _json(arguments, capsys)["simulated"]["reports"] == reports
 

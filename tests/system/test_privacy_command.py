@@ -220,7 +220,7 @@ def test_caps_are_kept_by_the_catalog_check(
         assert f"metrics.toml:{line}: field" in err
 
 
-def test_caps_that_are_kept_are_shown(tmp_path: Path, capsys: Capture) -> None:
+def test_fulfilled_caps_are_shown(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + "\n[caps]\nepsilon_per_day = 50\n")
     assert main(["catalog", "check", str(path)]) == 0

@@ -130,9 +130,7 @@ def _totals(run: LocalRun) -> dict[Any, Any]:
     return asyncio.run(read())
 
 
-def test_everything_sent_once_more_changes_no_total(
-    catalog_files: CatalogFiles, tmp_path: Path
-) -> None:
+def test_resending_everything_changes_no_total(catalog_files: CatalogFiles, tmp_path: Path) -> None:
     with _tapped(tmp_path / "home", catalog_files) as (run, tap):
         recorder = Recorder(transport_to(run.bundle.shuffler, roots=run.bundle.roots))
         for _ in range(DEVICES):

@@ -175,7 +175,7 @@ def test_the_docs_site_loads_nothing_from_other_hosts_and_its_search_works(site:
     assert console_lines == []
 
 
-def test_it_is_shown_on_this_machine_alone_until_ctrl_c(tmp_path: Path) -> None:
+def test_the_docs_are_served_on_this_machine_only_until_ctrl_c(tmp_path: Path) -> None:
     port = free_port()
     with subprocess.Popen(
         [sys.executable, "-m", "docs.site", "--out", str(tmp_path), "--port", str(port)],

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.thorough
 SECONDS = 8  # strangers are all there after some four
 
 
-def test_honest_reports_are_counted_and_refusals_told_whatever_strangers_hold_open() -> None:
+def test_honest_reports_are_counted_beside_open_connections_of_strangers() -> None:
     result = run(SECONDS, seed=20_261_122)
     assert result["wrong"] == [], result
     assert result["sent"] > 50, result

@@ -143,7 +143,7 @@ def _cut(line: Line, end: threading.Event) -> None:
         line.mend()
 
 
-def test_every_queued_report_arrives_once_waits_or_is_counted_as_dropped(
+def test_every_queued_report_arrives_once_or_waits_or_counts_as_dropped(
     run: LocalRun, tmp_path: Path
 ) -> None:
     line, folder = Line(run.bundle.shuffler), tmp_path / "device"

@@ -42,7 +42,7 @@ RELAY = ["--gateway", "https://shuffler.example.org", "--insecure"]
         ("two words:9072", False),
     ],
 )
-def test_an_address_has_a_host_and_a_port_that_there_is(address: str, valid: bool) -> None:
+def test_an_address_has_a_host_and_a_possible_port(address: str, valid: bool) -> None:
     assert has_port(address) is valid
     assert valid or not is_address(address)
 

@@ -67,7 +67,7 @@ def test_a_single_value_has_the_textbook_interval() -> None:
     assert detected.tolist() == [True]
 
 
-def test_ends_are_where_the_truths_own_error_reaches_the_estimate() -> None:
+def test_interval_ends_use_the_error_at_the_true_value() -> None:
     """Wilson's: the estimate lies 1.96 of their own standard errors from both."""
     absent, growth = 10.0, 0.5
     low, high, _ = _listed([80.0], absent, growth).ranked(1000)
@@ -76,7 +76,7 @@ def test_ends_are_where_the_truths_own_error_reaches_the_estimate() -> None:
         assert math.isclose(abs(80 - end), 1.959964 * stderr, rel_tol=1e-6)
 
 
-def test_no_end_is_one_that_cannot_be() -> None:
+def test_no_end_of_an_interval_is_impossible() -> None:
     low, high, detected = _listed([1500.0, 400.0, -3.0, -900.0], 60.0, 1.0).ranked(1239)
     assert (low >= 0).all()
     assert (high <= 1239).all()
@@ -100,7 +100,7 @@ def test_a_row_far_from_all_others_has_a_plain_low() -> None:
     np.testing.assert_allclose(estimates - low, 1.959964, rtol=1e-6)
 
 
-def test_an_answer_has_the_estimators_own_numbers() -> None:
+def test_an_answer_has_exactly_the_estimators_numbers() -> None:
     grr = build("grr", epsilon=1.0, categories=3)
     totals = Totals(cells=[500, 300, 200], reports=1000)
     result = answer(grr, totals, ["a", "b", "c"])

@@ -134,7 +134,7 @@ def test_unknown_fields_of_a_newer_shufflers_answer_are_ignored(
 
 
 @pytest.mark.parametrize("raw", [b"\xff", b"\x0a\xff\xff\xff\xff\x0f", bytes(5), b"\x0b" * 99])
-def test_an_answer_that_is_none_is_no_answer(
+def test_an_invalid_answer_counts_as_none(
     newer: Newer, client_of: Callable[..., Client], raw: bytes
 ) -> None:
     newer.answer = lambda _raw, _context: raw

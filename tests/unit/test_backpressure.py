@@ -28,7 +28,7 @@ class Full:
         return 0.0, float("inf")
 
 
-async def test_it_looks_four_times_a_second_and_goes_on_when_redis_is_away() -> None:
+async def test_backpressure_is_read_four_times_a_second_and_survives_a_redis_outage() -> None:
     pool, clock = Full(), FakeClock()
     untyped: Any = pool
     pressure = Backpressure(untyped, max_reports=10, max_memory=1.0, clock=clock)

@@ -76,7 +76,7 @@ def test_no_file_of_an_archive_is_written_outside_its_folder(
     assert sorted(path.name for path in tmp_path.rglob("*")) in (["sealed"], ["home", "sealed"])
 
 
-def test_files_come_back_with_who_may_read_them_and_links_within(tmp_path: Path) -> None:
+def test_a_restore_keeps_permissions_and_inner_links(tmp_path: Path) -> None:
     home, again = tmp_path / "home", tmp_path / "again"
     (home / "keys").mkdir(parents=True, mode=0o700)
     (home / "keys" / "secret").write_text("a key")

@@ -35,7 +35,7 @@ def test_outside_there_is_no_chance_and_of_sure_ones_no_doubt() -> None:
     assert pmf(0, 0, 0.3) == 1
 
 
-def test_laws_are_of_each_number_of_trials_by_itself() -> None:
+def test_binomial_laws_of_several_trial_numbers_are_computed_separately() -> None:
     trials = [0, 3, 1000, 0, 50_000] * 30  # more than are worked with at once
     distributions = laws(trials, 0.2, 1e-9)
     for number, law in zip(trials, distributions, strict=True):

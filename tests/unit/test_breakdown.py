@@ -86,7 +86,7 @@ def test_a_device_with_a_longer_list_reports_once_per_epoch_with_the_same_answer
     assert metric.spent <= 3.0, "one permanent response, whichever version asks for it"
 
 
-def test_an_app_that_says_nothing_is_told_so(tmp_path: Path) -> None:
+def test_an_app_without_its_public_values_is_refused(tmp_path: Path) -> None:
     bundle = _bundle(tmp_path)
     with pytest.raises(BadParameter, match="metrics are split by os, version"):
         memory_client(bundle)
@@ -107,7 +107,7 @@ def test_an_error_in_the_apps_public_function_is_the_apps_mistake(tmp_path: Path
     assert "secret" not in str(error.value)
 
 
-def test_more_values_may_come_and_none_may_go(tmp_path: Path) -> None:
+def test_values_may_be_added_but_not_removed(tmp_path: Path) -> None:
     before = _bundle(tmp_path)
     more = _bundle(tmp_path, os='["linux", "macos", "beos"]')
     assert refuse_changes(more.metrics, before) == before.history

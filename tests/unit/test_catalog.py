@@ -88,7 +88,7 @@ def test_a_wrong_field_is_named_with_file_line_metric_and_remedy(
     assert field in line or metric in line
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_of_a_catalog_are_named_at_once() -> None:
     text = CATALOG.replace("min_batch = 20", "min_batch = 1")
     assert _problems(text).count("min_batch") == 4
 
@@ -171,7 +171,7 @@ def test_a_wrong_document_is_refused(text: str, problem: str) -> None:
         ),
     ],
 )
-def test_an_alert_that_cannot_be_or_always_is_is_told_at_its_field(
+def test_an_impossible_or_constant_alert_is_named_with_its_field(
     fields: str, when: str, problem: str
 ) -> None:
     text = catalog_toml(metric_toml("a", fields, epsilon=1.0, alert={"when": when}))

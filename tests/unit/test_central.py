@@ -424,12 +424,12 @@ def test_a_hidden_number_raises_the_minimum_and_the_card_shows_its_epsilon(
     assert at_least.reports <= 31_000 - noise.reach, "as few as there may be"
 
 
-def test_in_development_every_number_is_told(tmp_path: Path) -> None:
+def test_development_shows_every_number(tmp_path: Path) -> None:
     hidden = with_crowd(_read(tmp_path, THEME), count_epsilon=0.5)
     assert count_noise(replace(hidden, development=True)) is None
 
 
-def test_auto_takes_the_fewest_dummies_that_are_worth_it() -> None:
+def test_auto_takes_the_fewest_useful_dummies() -> None:
     """Beside a finer search; none where devices lie more than the promise needs."""
     many = ShuffledEpoch(reports=1_000_000, categories=16, epsilon_local=8.0, honest=0.9)
     assert best_dummies(many, 1.0, 1e-8) == 0

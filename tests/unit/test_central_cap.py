@@ -68,7 +68,7 @@ def catalog() -> Catalog:
 
 
 @pytest.mark.parametrize("mu", [0.05, 0.2, 1.0, 5.0])
-def test_gaussians_are_told_as_the_books_have_it(mu: float) -> None:
+def test_gaussian_losses_are_those_of_the_textbook(mu: float) -> None:
     for epsilon in (0.0, 0.1, 1.0, 10.0):
         book = norm.sf(epsilon / mu - mu / 2) - exp(epsilon) * norm.sf(epsilon / mu + mu / 2)
         assert delta_of_mu(mu, epsilon) == pytest.approx(book, rel=1e-6, abs=1e-11)
@@ -95,7 +95,7 @@ def test_one_report_reveals_no_more_than_its_gaussian(epsilon: float) -> None:
     [(300, 2, 1.0), (300, 4, 0.5), (3000, 2, 1.0), (3000, 224, 2.0)],
 )
 @pytest.mark.thorough
-def test_no_crowd_says_more_than_its_gaussian(
+def test_no_crowd_reveals_more_than_its_gaussian(
     reports: int, categories: int, central: float
 ) -> None:
     crowd = ShuffledEpoch(reports=reports, categories=categories, epsilon_local=16.0, honest=0.9)
@@ -110,7 +110,7 @@ def test_no_crowd_says_more_than_its_gaussian(
         assert exact <= rule <= (2.0 if categories == 2 else 1.6) * exact
 
 
-def test_no_crowd_costs_more_than_its_reports_say_alone() -> None:
+def test_no_crowd_costs_more_than_its_reports_reveal_alone() -> None:
     assert gaussian_mu(ShuffledEpoch(reports=1, categories=4, epsilon_local=1.0)) <= mu_of_pure(1.0)
     nobody_lies = ShuffledEpoch(reports=100, categories=4, epsilon_local=inf)
     assert gaussian_mu(nobody_lies) > 30, "where nobody lies nothing is hidden"
@@ -231,6 +231,6 @@ def test_the_larger_of_two_accounts_counts_as_spent(catalog: Catalog) -> None:
     assert crowds_since([account], TODAY) == pytest.approx(crowd_cost(metrics["one"]))
 
 
-def test_no_cap_costs_nothing() -> None:
+def test_without_a_cap_crowds_charge_nothing_to_it() -> None:
     metric = _read("epsilon_per_year = 9000", "one").metrics["one"]
     assert (crowd_cost(metric), room_of(Caps())) == (0.0, None)

@@ -116,7 +116,7 @@ def test_node_accepts_a_servers_certificate(folder: Path) -> None:
     assert done.stdout == "true\n"
 
 
-def test_an_installation_of_version_0_2_goes_on_under_python_3_13(
+def test_an_installation_of_version_0_2_continues_under_python_3_13(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its authorities have no key usage, which that version's default context refuses."""

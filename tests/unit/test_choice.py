@@ -84,7 +84,7 @@ def test_auto_is_the_only_suitable_mechanism(tmp_path: Path, more: str, mechanis
         (1.0, "central_epsilon = 1.0\ncrowd = 500_000\nbuckets = 16", "wave"),
     ],
 )
-def test_for_percentiles_haar_is_chosen_of_many_reports_outside_a_crowd(
+def test_auto_chooses_haar_for_percentiles_of_many_reports(
     epsilon: float, more: str, mechanism: str
 ) -> None:
     text = _text(f"kind = 'duration'\nunit = 's'\nlow = 0\nhigh = 60\n{more}", epsilon)

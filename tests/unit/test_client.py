@@ -293,7 +293,7 @@ def test_a_resend_is_the_same_bytes(client_of: ClientOf) -> None:
     assert len(set(shuffler.submissions)) == 1
 
 
-def test_no_server_makes_a_device_ask_it_without_a_pause(client_of: ClientOf) -> None:
+def test_no_server_can_make_a_device_retry_without_a_pause(client_of: ClientOf) -> None:
     """Each attempt is work on the device: being told to come back at once does not make it so."""
     shuffler = FakeShuffler(*[TryAgain("away", 0.001)] * 6)
     client = client_of(shuffler)
@@ -364,12 +364,12 @@ def test_plain_text_never_leaves_this_machine() -> None:
         transport_to(address, roots=None, insecure=True).close()
 
 
-def test_an_address_that_no_protocol_goes_to_is_refused() -> None:
+def test_an_address_of_an_unknown_scheme_is_refused() -> None:
     with pytest.raises(BadParameter, match="carrier-pigeon:// is not supported"):
         transport_to("carrier-pigeon://example.org:1", roots=None)
 
 
-def test_an_unreachable_shuffler_is_worth_another_try() -> None:
+def test_an_unreachable_shuffler_is_tried_again() -> None:
     transport = transport_to("127.0.0.1:1", roots=None, insecure=True)
     with pytest.raises(TryAgain):
         transport.submit([], HANG_SECONDS)

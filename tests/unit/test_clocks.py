@@ -75,7 +75,7 @@ def test_the_clock_that_leaves_the_agreed_time_is_the_wrong_one(who: str, step: 
 
 
 @pytest.mark.parametrize("step", [10 * YEAR, -DAY])
-def test_both_that_jump_together_are_believed_after_an_hour(step: float) -> None:
+def test_two_clocks_that_jump_together_are_trusted_after_an_hour(step: float) -> None:
     times = Times()
     times.go_on(2 * HOUR)
     times.machine = times.redis = step
@@ -113,7 +113,7 @@ def test_a_wrong_machine_clock_beside_a_right_redis_is_undecided() -> None:
 
 
 @pytest.mark.parametrize("drift", [1e-5, -1e-5])
-def test_drift_is_no_disagreement(drift: float) -> None:
+def test_a_slow_drift_is_no_disagreement_of_clocks(drift: float) -> None:
     times = Times()
     for _ in range(20):
         times.go_on(HOUR / 4)
@@ -122,7 +122,7 @@ def test_drift_is_no_disagreement(drift: float) -> None:
     assert _settled(times)
 
 
-def test_it_is_said_once_for_every_time_that_they_come_apart(
+def test_differing_clocks_are_logged_once_per_occurrence(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     times = Times()

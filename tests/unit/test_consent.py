@@ -107,7 +107,7 @@ def test_reports_that_another_process_drew_during_opt_out_are_never_sent(client_
 
 @pytest.mark.parametrize("forget", [False, True])
 @pytest.mark.parametrize("on_disk", [False, True])
-def test_an_app_is_told_what_a_no_discards_each_payload_once(
+def test_an_app_learns_each_payload_that_an_opt_out_discards_once(
     client_of: Make, *, forget: bool, on_disk: bool
 ) -> None:
     drops: list[tuple[str, str]] = []

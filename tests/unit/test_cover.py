@@ -167,7 +167,7 @@ def test_a_default_of_a_range_may_be_none_and_of_a_mean_is_a_number(tmp_path: Pa
     assert zero.default == 0
 
 
-def test_it_is_of_the_promise_and_of_bundles_without_it_nothing_changes(
+def test_a_default_is_part_of_the_promise_and_changes_no_bundle_without_it(
     covered: Signed, signed: Signed
 ) -> None:
     metric = covered.bundle.metric("crash")

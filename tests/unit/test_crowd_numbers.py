@@ -131,7 +131,7 @@ def test_an_invalid_number_of_a_crowd_is_named(more: str, message: str) -> None:
 
 
 @pytest.mark.slow
-def test_no_ends_of_a_range_are_named() -> None:
+def test_missing_ends_of_a_range_are_named() -> None:
     with pytest.raises(CatalogInvalid, match="low None and high 10 are not a range"):
         promised_catalog_of(TEXT.replace("low = 0\n", "") + 'mechanism = "auto"\n')
 

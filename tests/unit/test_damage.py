@@ -210,7 +210,9 @@ def test_a_ledger_without_its_sum_is_set_aside(reported: Device) -> None:
     "name", ["secret", "state", "commits", "head", "witnessed", "generation", "preference", "since"]
 )
 @pytest.mark.parametrize("value", CELLS, ids=range(len(CELLS)))
-def test_any_fact_that_is_another_hurts_nobody(reported: Device, name: str, value: Any) -> None:
+def test_any_altered_field_of_a_state_exceeds_no_limit(
+    reported: Device, name: str, value: Any
+) -> None:
     _damaged_rows(reported, "UPDATE meta SET value = ? WHERE name = ?", value, name)
     client = reported.start()
     assert client.report("theme", "dark") in {Outcome.ALREADY_REPORTED, Outcome.DISABLED}
@@ -221,7 +223,7 @@ def test_any_fact_that_is_another_hurts_nobody(reported: Device, name: str, valu
 
 @pytest.mark.parametrize("sealed", [True, False])
 @pytest.mark.parametrize("value", CELLS, ids=range(len(CELLS)))
-def test_any_bundle_and_sum_and_count_hurts_nobody(
+def test_any_altered_bundle_sum_or_count_of_a_state_exceeds_no_limit(
     reported: Device, value: Any, *, sealed: bool
 ) -> None:
     _damaged_rows(reported, "UPDATE meta SET value = ? WHERE name = 'bundle'", value)

@@ -14,7 +14,7 @@ from hubbub.cli.demonstration import interval_text
         (9839.6, 9900.4, "9,840 to 9,900"),
     ],
 )
-def test_an_interval_is_marked_where_the_printed_one_misses(
+def test_the_demo_marks_a_printed_interval_that_misses_the_truth(
     low: float, high: float, text: str
 ) -> None:
     assert interval_text({"true": 9840, "low": low, "high": high}) == text

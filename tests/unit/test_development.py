@@ -195,7 +195,7 @@ async def _all_answers(bundle: Bundle) -> dict[QueryName, dict[str, Any]]:
     }
 
 
-def test_every_answer_of_development_says_it_in_every_face(
+def test_every_interface_marks_answers_of_development(
     dev: tuple[Bundle, StreamTable], capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers = asyncio.run(_all_answers(dev[0]))

@@ -66,7 +66,7 @@ def test_a_device_sends_its_dummies_as_reports_and_charges_none(
     assert len(_sent(signed, signed.bundle, state, "dark")) in {3, 4}
 
 
-def test_how_many_they_are_and_what_they_name_are_coins(signed: Signed) -> None:
+def test_number_and_values_of_device_dummies_are_random(signed: Signed) -> None:
     """2 of each device and a third of one in four; each value as likely: 3e-7 by chance."""
     devices = 400
     device_values = [_sent(signed, signed.bundle, MemoryState(), "dark") for _ in range(devices)]

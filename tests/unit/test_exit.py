@@ -92,7 +92,7 @@ client._sender.flush = interrupt
 """
 
 
-def test_an_interrupt_as_the_program_ends_prints_nothing_and_leaves_the_rest(
+def test_an_interrupt_at_exit_prints_nothing_and_keeps_waiting_reports(
     signed: Signed, tmp_path: Path
 ) -> None:
     far_from_midnight(1)

@@ -197,7 +197,7 @@ def test_arms_change_under_their_name_only_to_end(
         refuse_changes(read_catalog(catalog(after)).metrics, bundle)
 
 
-def test_arms_keep_their_order_which_decides_whose_arm_is_which(tmp_path: Path) -> None:
+def test_reordered_arms_of_an_experiment_are_refused(tmp_path: Path) -> None:
     assert "control = 1, new = 1" in CATALOG
     bundle = make_bundle(_catalog_file(tmp_path, CATALOG)).bundle
     turned = CATALOG.replace("control = 1, new = 1", "new = 1, control = 1")

@@ -114,7 +114,7 @@ def test_without_a_declaration_the_field_does_not_exist() -> None:
     assert "team" not in catalog_schema()["$defs"]["metric"]["properties"]
 
 
-def test_facts_are_what_the_catalog_says_as_people_read_it(tmp_path: Path) -> None:
+def test_facts_show_the_catalog_in_plain_words(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG.replace("min_batch = 20", "min_batch = 1000", 1))
     assert facts(read_catalog(path).metrics["theme"]) == [

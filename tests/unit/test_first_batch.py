@@ -47,7 +47,9 @@ def metrics() -> dict[str, Metric]:
     return dict(promised_catalog_of(CATALOG).metrics)
 
 
-def test_it_says_how_many_of_how_many_and_until_when(metrics: dict[str, Metric]) -> None:
+def test_the_refusal_names_waiting_and_needed_reports_and_the_end(
+    metrics: dict[str, Metric],
+) -> None:
     day = epoch_at(1_700_000_000, "day")  # 2023-11-14
     pooled = {Window("theme", day): {"acknowledged": 161, "pooled": 161}}
     assert until_first_batch(metrics["theme"], pooled, 1.0, has_left=False) == (
@@ -64,7 +66,7 @@ def test_it_says_how_many_of_how_many_and_until_when(metrics: dict[str, Metric])
     )
 
 
-def test_it_says_nothing_where_a_batch_has_left_or_nothing_waits(
+def test_the_refusal_names_no_first_batch_after_one_left(
     metrics: dict[str, Metric],
 ) -> None:
     window = Window("theme", 19_000)
@@ -94,7 +96,7 @@ def test_a_refusal_without_counts_says_how_many_the_first_batch_needs(
         )
 
 
-def test_in_development_it_says_whether_reports_are_on_their_way(
+def test_a_development_refusal_shows_whether_reports_are_on_their_way(
     metrics: dict[str, Metric],
 ) -> None:
     developed = replace(metrics["crowded"], development=True)
@@ -150,7 +152,7 @@ async def test_a_crowd_that_was_withheld_is_named_in_answers_refusals_and_lists(
     assert lines["theme"].startswith(f"t{sentence.format('7 reports', '100')}; 200 reports")
 
 
-async def test_for_epochs_that_are_over_it_names_those_with_reports_and_the_range(
+async def test_a_refusal_for_past_epochs_names_the_epochs_with_reports(
     tmp_path: Path,
 ) -> None:
     bundle = make_signed(tmp_path, CATALOG, start=0, reader=read_with_promises).bundle

@@ -109,7 +109,7 @@ def test_ones_are_counted_as_one_by_one(rows: int, width: int, number: int, seed
         assert (count_ones_in_groups(payloads, groups, number) == expected).all()
 
 
-def test_every_layout_has_its_fold() -> None:
+def test_every_layout_has_a_fast_fold() -> None:
     every: list[Layout] = [OneHot(3), BitVector(9), Subset(9, 2), Samples(9, 2), CohortBits(4, 9)]
     kinds = [kind for kind in vars(layout).values() if hasattr(kind, "payload_bytes")]
     assert {*kinds} == {Layout, *map(type, every)}

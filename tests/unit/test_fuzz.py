@@ -75,7 +75,7 @@ def test_a_decoder_answers_or_refuses_whatever_the_bytes(name: str, run_target: 
 
 
 @pytest.mark.parametrize("name", ["state_file", "state_rows", "witness"])
-def test_damage_of_a_state_passes_no_limit_and_turns_nothing_on(name: str, run_target: Run) -> None:
+def test_a_damaged_state_exceeds_no_limit_and_turns_nothing_on(name: str, run_target: Run) -> None:
     run_target(name)
 
 

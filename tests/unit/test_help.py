@@ -32,7 +32,7 @@ def _options(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, 
         for path, action in _options(whole_parser(), "hubbub")
     ],
 )
-def test_every_option_says_in_words_what_it_is(path: str, action: argparse.Action) -> None:
+def test_every_option_is_described(path: str, action: argparse.Action) -> None:
     purpose = (action.help or "").partition("(")[0].strip()
     assert purpose, f"{path}: {'/'.join(action.option_strings) or action.dest} has no help"
 
@@ -46,7 +46,7 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentPars
                 yield from _commands(subparser)
 
 
-def test_every_command_has_examples_that_it_takes() -> None:
+def test_every_command_has_valid_examples() -> None:
     whole = whole_parser()
     commands = [*_commands(whole)]
     assert len(commands) > 60
@@ -87,7 +87,7 @@ def test_help_names_every_command_once_by_its_purpose() -> None:
     assert sorted(named) == sorted(subparsers.choices)
 
 
-def test_capacity_needs_no_catalog_and_says_what_it_supposes(
+def test_plan_capacity_needs_no_catalog_and_names_its_assumptions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -219,7 +219,7 @@ def test_services_tell_wrong_numbers_in_the_same_words(capsys: Capture) -> None:
         (["keys", "new", "--foo"], "hubbub keys new"),
     ],
 )
-def test_an_option_that_is_none_is_refused_by_its_own_command_in_two_lines(
+def test_an_unknown_option_is_refused_by_its_command_in_two_lines(
     typed: list[str], whose: str, capsys: Capture
 ) -> None:
     errors = refusal_of(capsys, *typed)
@@ -262,7 +262,7 @@ def test_common_wrong_commands_are_refused_with_the_right_one(
 
 
 @pytest.mark.parametrize("typed", ["--confidance", "--confidance=.9"])
-def test_an_option_that_is_nearly_one_is_told_which(typed: str, capsys: Capture) -> None:
+def test_a_misspelled_option_is_refused_with_the_right_one(typed: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["query", "theme", typed])
     assert f'arguments: {typed}; did you mean "--confidence"?' in capsys.readouterr().err
@@ -296,7 +296,7 @@ def test_each_action_on_a_log_describes_its_own_bundle(
     assert text in capsys.readouterr().out
 
 
-def test_keys_in_what_is_no_folder_are_refused_without_the_number_of_an_error(
+def test_a_key_path_that_is_no_folder_is_refused_without_an_error_number(
     tmp_path: Path, capsys: Capture
 ) -> None:
     file = tmp_path / "file"

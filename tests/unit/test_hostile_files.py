@@ -179,7 +179,7 @@ def test_json_is_read_once_and_strictly(body: dict[str, Any], alter: Any) -> Non
     assert str(caught.value).isprintable()
 
 
-def test_an_honest_json_reads_as_it_was_written() -> None:
+def test_valid_json_reads_back_unchanged() -> None:
     thing = {"a": [1, 2.5, None, True, "ü\U0001f600"], "b": {"c": -(10**30)}}
     assert read_json(json.dumps(thing).encode()) == thing
 

@@ -125,7 +125,7 @@ def test_a_token_is_taken_without_the_end_of_its_line_and_never_shown() -> None:
         assert PLAIN not in str(refusal.value)
 
 
-def test_an_address_that_answers_otherwise_is_named_with_what_to_check() -> None:
+def test_an_address_with_an_unexpected_answer_is_named_with_a_check() -> None:
     location = b"Location: /\r\nContent-Length: 0\r\n\r\n"
     with _server(b"HTTP/1.1 302 Found\r\n" + location) as url:
         with pytest.raises(HubbubError, match=r"answered 302 Found.*is the address right\?"):

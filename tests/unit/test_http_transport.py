@@ -236,7 +236,7 @@ def test_reports_wait_if_a_replaced_socket_raises(
     transport.close()
 
 
-def test_an_answer_in_drops_is_not_waited_for_without_end() -> None:
+def test_a_slow_answer_is_abandoned_after_a_limit() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         over = threading.Event()
 
@@ -283,7 +283,7 @@ def test_servers_of_names_that_say_nothing_hold_up_no_call(
     over.set()
 
 
-def test_an_apps_own_look_up_of_names_gets_a_text_and_may_fail(
+def test_an_apps_own_name_resolver_gets_a_text_and_may_fail(
     server: HttpShuffler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original, names = socket.getaddrinfo, {"localhost": "127.0.0.1"}
@@ -377,7 +377,7 @@ def test_an_invalid_proxy_address_is_not_bypassed(
 
 
 @pytest.mark.parametrize("address", ["https://", "https://a:b", "https://u@a", "https://a:99999"])
-def test_an_address_that_is_none_is_told(address: str) -> None:
+def test_an_invalid_address_is_named(address: str) -> None:
     with pytest.raises(BadParameter, match="https://HOST:PORT"):
         transport_to(address, roots=None)
 

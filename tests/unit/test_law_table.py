@@ -58,7 +58,7 @@ def test_any_number_of_streams_fits_a_screen(
     assert "28 streams more" in " ".join(text.split())
 
 
-def test_no_line_says_that_a_single_stream_is_left_out(capsys: Capture) -> None:
+def test_status_names_no_single_omitted_stream(capsys: Capture) -> None:
     windows = [_window(f"stream_{number}", 1, acknowledged=107, pooled=7) for number in range(14)]
     show_pipeline(_law(windows[:13]))
     assert "stream_12" in (text := capsys.readouterr().out)

@@ -60,7 +60,7 @@ def test_a_peer_is_forgotten_once_it_owes_nothing() -> None:
         ("unix:{}", "unix:another", "ipv4:192.0.3.1:1"),
     ],
 )
-def test_new_peers_past_all_numbers_share_the_bucket_of_their_network_alone(
+def test_new_addresses_above_the_limit_share_the_bucket_of_their_network(
     monkeypatch: pytest.MonkeyPatch, flood: str, near: str, far: str
 ) -> None:
     monkeypatch.setattr(limiter, "_MAX_CALLERS", 50)

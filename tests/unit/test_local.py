@@ -32,7 +32,7 @@ def test_a_person_sees_their_counts_and_nothing_is_drawn_or_sent(
     assert not view.counts, "what is shown beside it, and by the doctor, holds no value"
 
 
-def test_counts_outlive_the_program_and_add_up(signed: Signed, tmp_path: Path) -> None:
+def test_local_counts_survive_the_program_and_add_up(signed: Signed, tmp_path: Path) -> None:
     for _ in range(2):
         with counting(signed, FolderState(tmp_path)) as client:
             client.report("theme", "dark")

@@ -401,7 +401,7 @@ def test_two_bundles_at_once_and_more_under_an_old_name_show_in_the_audit(
     assert "lifetime_epsilon raised from 40 to 80" in output
 
 
-def test_more_under_a_name_that_was_retired_in_between_shows_in_the_audit(
+def test_the_audit_shows_a_raised_limit_under_a_retired_name(
     operator: Operator, capsys: Capture
 ) -> None:
     serial = read_bundle(operator.out).serial
@@ -437,7 +437,7 @@ def test_missing_or_altered_files_of_a_served_log_are_named(
 
 
 @pytest.mark.parametrize("answer", ["redirect", "long", "slow"])
-def test_an_auditor_is_neither_led_elsewhere_nor_filled_nor_held_up(
+def test_an_audit_follows_no_redirect_and_limits_size_and_time(
     answer: str, operator: Operator, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     paths: list[str] = []

@@ -32,7 +32,7 @@ def test_a_number_has_the_digits_that_its_error_leaves(
     assert number_text(number, error) == text
 
 
-def test_both_ends_of_a_large_means_interval_are_told_apart() -> None:
+def test_both_ends_of_a_large_means_interval_print_differently() -> None:
     [ends] = [column for column in COLUMNS["estimates"] if column.to and "low" in column.fields]
     row = {"estimate": 123_456.7, "stderr": 1.6, "low": 123_453.6, "high": 123_459.8}
     assert cell(ends, row, of_means=True) == "123,453.6 to 123,459.8"

@@ -130,7 +130,7 @@ def test_fields_are_refused_as_the_library_refuses_them(
 
 
 @given(st.binary(max_size=40))
-def test_any_bytes_are_an_answer_or_none(raw: bytes) -> None:
+def test_any_bytes_give_an_answer_or_an_error(raw: bytes) -> None:
     with suppress(TryAgain):
         answer_in(raw, 3)
     with suppress(TryAgain):

@@ -265,7 +265,7 @@ def test_devices_teach_a_model_to_tell_classes_apart(signed: Signed) -> None:
     assert coefficients["none", "hours"].coefficient < coefficients["month", "hours"].coefficient
 
 
-def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells() -> None:
+def test_development_rounds_last_a_minute_and_begin_with_the_first_report() -> None:
     metric = with_minute_rounds(
         catalog_of(CATALOG + MODEL).metrics["churn"], datetime(2024, 10, 14, tzinfo=UTC)
     )
@@ -336,7 +336,7 @@ def late(signed: Signed) -> tuple[Devices, int]:
 STATE = ModelState(0, (0.5, 0.6, 0.4), (0.0, 0.0, 0.0, 0.0))
 
 
-def test_an_example_waits_in_memory_for_the_state_of_its_round_alone(
+def test_an_example_waits_in_memory_for_the_state_of_its_own_round(
     late: tuple[Devices, int],
 ) -> None:
     devices, number = late
@@ -366,7 +366,7 @@ def test_an_example_waits_in_memory_for_the_state_of_its_round_alone(
     assert 3.99 < spent <= 4.0
 
 
-def test_an_example_that_still_waits_is_given_up_and_the_app_is_told(
+def test_an_example_that_waits_at_close_is_dropped_and_reported_to_the_app(
     late: tuple[Devices, int],
 ) -> None:
     devices, number = late
@@ -379,7 +379,7 @@ def test_an_example_that_still_waits_is_given_up_and_the_app_is_told(
         assert client.dropped == {"replaced": 1, reason: 1}
 
 
-def test_an_example_that_is_refused_as_its_state_comes_is_given_up_and_counted(
+def test_an_example_refused_with_its_state_is_dropped_and_counted(
     late: tuple[Devices, int],
 ) -> None:
     devices, number = late
@@ -413,7 +413,7 @@ def test_a_device_that_reported_its_example_awaits_no_state_after_a_restart(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_an_example_that_waits_is_its_parents_after_a_fork(late: tuple[Devices, int]) -> None:
+def test_a_waiting_example_stays_with_the_parent_after_a_fork(late: tuple[Devices, int]) -> None:
     devices, number = late
     shuffler = FakeShuffler()
     client = devices.client(number, shuffler)

@@ -215,7 +215,7 @@ def test_a_device_reports_in_each_of_its_rounds_and_is_charged_for_both_promises
         assert central == (CENTRAL if counts[device] else 0.0), "once for all rounds"
 
 
-def test_in_development_without_crowds_a_device_tells_all_its_rounds(churn: Metric) -> None:
+def test_a_development_device_reports_in_all_its_rounds(churn: Metric) -> None:
     metric, account = replace(churn, development=True), Account()
     for epoch in (1, 2):
         assert charge({"churn": account}, metric, epoch, "") is None

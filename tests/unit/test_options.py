@@ -61,7 +61,7 @@ def test_an_option_may_have_another_name() -> None:
     assert _parsed("--quick", "-n", "7") == _parsed("--quick", "--most", "7")
 
 
-def test_an_option_that_is_not_written_holds_the_fields_default() -> None:
+def test_a_missing_option_has_the_default_of_its_field() -> None:
     assert _parsed("--quick") == Everything(door=Door(), quick=True)
 
 
@@ -171,7 +171,7 @@ def test_a_command_with_actions_runs_itself_without_an_action() -> None:
     assert _outcome("inner", "--share", ".1") == 10
 
 
-def test_an_option_of_an_action_is_answered_with_the_action(
+def test_an_option_of_an_action_is_refused_with_the_action(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit):
@@ -182,7 +182,7 @@ def test_an_option_of_an_action_is_answered_with_the_action(
     assert "further" in capsys.readouterr().out
 
 
-def test_an_option_is_refused_without_the_one_that_it_needs() -> None:
+def test_an_option_is_refused_without_its_required_option() -> None:
     with pytest.raises(BadParameter, match="--deep-few goes with --few: add that, or leave it out"):
         _outcome("--deep-few", "3")
     assert _outcome("--deep-few", "3", "--few", "2") == 2 + len("metrics.toml")

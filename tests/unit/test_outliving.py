@@ -342,7 +342,7 @@ def test_forgetting_leaves_no_copy_that_remembers(device: Device) -> None:
     assert again.report("theme", "dark") is Outcome.ALREADY_REPORTED, "today is over"
 
 
-def test_forgetting_where_the_folder_cannot_be_used_stops_and_says_what_it_cannot(
+def test_forgetting_without_a_usable_folder_stops_and_names_the_failure(
     device: Device,
 ) -> None:
     device.start().close(0)
@@ -373,7 +373,7 @@ def _put_back(device: Device, copy: str) -> None:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_an_older_file_copied_over_the_live_one_is_never_believed(
+def test_an_older_file_copied_over_the_live_one_is_never_trusted(
     device: Device, processes: int
 ) -> None:
     clients = [device.start() for _ in range(processes)]
@@ -622,7 +622,7 @@ def test_processes_without_a_folder_share_one_budget(
     assert streams.count("crashed") == 5
 
 
-def test_files_put_back_under_two_processes_pass_no_limit(
+def test_restored_files_under_two_processes_exceed_no_limit(
     device: Device, signed: Signed, memory_folder: Path
 ) -> None:
     """Again and again, by rename: each process may find itself on a file of its own."""

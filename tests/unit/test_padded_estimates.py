@@ -227,7 +227,7 @@ def test_the_tail_of_a_value_that_nobody_holds_is_that_of_both() -> None:
         assert number == pytest.approx(norm.isf(law[count:].sum()), abs=1e-6)
 
 
-def test_answers_and_the_flag_know_of_dummies() -> None:
+def test_answers_and_honesty_flags_account_for_dummies() -> None:
     mechanism: Any = build("grr", epsilon=7.0, categories=4)
     cells = [1000 + 500, 500, 500, 500]
     result = answer(

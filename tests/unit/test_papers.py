@@ -141,7 +141,7 @@ def test_the_promise_of_a_crowd_stands_beside_the_local_one(tmp_path: Path) -> N
     assert "epsilon 1 at delta 1e-08, 74 times in 100" in texts["Risk: theme"]
 
 
-def test_an_answer_that_is_hardly_hidden_is_named_a_residual_risk(tmp_path: Path) -> None:
+def test_a_weakly_hidden_answer_is_named_as_a_residual_risk(tmp_path: Path) -> None:
     weak = CATALOG.replace("epsilon = 1.0", "epsilon = 8.0")
     texts = {s.subject: s.text for s in papers_of(tmp_path, weak)["impact-assessment"].statements}
     assert "theme" in texts["Residual risk"]

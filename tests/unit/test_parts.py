@@ -42,7 +42,7 @@ def test_auto_chooses_pairs_for_a_metric_of_parts(tmp_path: Path) -> None:
     assert _metric(tmp_path, f"{PARTS}\nreports = 1000", "auto").randomizer == metric.randomizer
 
 
-def test_limits_of_auto_are_kept_to_where_there_is_one_mechanism(tmp_path: Path) -> None:
+def test_the_limits_of_auto_hold_also_for_a_single_mechanism(tmp_path: Path) -> None:
     size = _metric(tmp_path).randomizer.layout.size
     within = _metric(tmp_path, f"{PARTS}\nmax_cells = {size}\nmax_payload_bytes = 1", "auto")
     assert within.mechanism == "pairs"

@@ -215,7 +215,7 @@ def test_a_forked_child_leaves_what_its_parent_noted_to_it(
     client.close()
 
 
-def test_an_opt_out_forgets_the_events_and_none_is_remembered_after(
+def test_an_opt_out_deletes_counted_events_and_counts_no_more(
     signed: Signed, state: State, clock: FakeClock, drawn: list[tuple[str, Any]]
 ) -> None:
     client = _client(signed.bundle, state, clock)
@@ -353,7 +353,7 @@ def test_events_that_an_app_reports_are_captured(
         (RETENTION.replace("retention", "count"), "week", 'add kind = "retention"'),
     ],
 )
-def test_bad_input_is_refused_where_it_stands(more: str, epoch: str, problem: str) -> None:
+def test_mistakes_in_metrics_of_events_are_named(more: str, epoch: str, problem: str) -> None:
     mechanism = "vector.codes" if "rate" in more.split(" ", maxsplit=1)[0] else "grr"
     with pytest.raises(CatalogInvalid, match=problem):
         catalog_of(CATALOG + _table("it", more, epoch, mechanism))

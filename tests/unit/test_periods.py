@@ -89,7 +89,9 @@ def test_restarts_and_other_processes_agree_on_the_day(client_of: Make, tmp_path
 
 
 @pytest.mark.slow
-def test_every_day_is_as_likely_and_says_nothing_of_the_value(client_of: Make) -> None:
+def test_every_reporting_day_is_equally_likely_and_independent_of_the_value(
+    client_of: Make,
+) -> None:
     """Six standard errors of each half of the days, over 600 devices: a false alarm of 4e-9."""
     counts: Counter[tuple[str, bool]] = Counter()
     for device in range(600):

@@ -106,7 +106,7 @@ def test_the_rfcs_inputs_have_the_rfcs_outputs(vector: _Vector) -> None:
     assert evaluations == list(vector.outputs)
 
 
-def test_another_key_another_word_or_one_altered_byte_is_refused() -> None:
+def test_another_key_text_or_byte_is_refused() -> None:
     values = [b"a", b"b", b"c"]
     inputs = [(value, poprf.blind(value, poprf.new_blind())) for value in values]
     answer, proof = poprf.blind_evaluate(_KEY, [b.element for _, b in inputs], _INFO)
@@ -147,7 +147,7 @@ def test_an_invalid_element_is_not_evaluated() -> None:
             poprf.blind_evaluate(_KEY, [element], _INFO)
 
 
-def test_an_answer_of_any_length_is_checked_before_it_is_read() -> None:
+def test_the_length_of_an_answer_is_checked_before_reading() -> None:
     value = poprf.blind(b"one", poprf.new_blind())
     _, proof = poprf.blind_evaluate(_KEY, [value.element], _INFO)
     second = bytes([*value.element[:-1], value.element[-1] | 0x80])

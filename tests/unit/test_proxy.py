@@ -69,7 +69,7 @@ def test_this_machine_is_reached_past_any_proxy(way: str, monkeypatch: pytest.Mo
         called.accept()[0].close()
 
 
-def test_grpc_goes_by_the_proxy_that_http_goes_by(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grpc_uses_the_same_proxy_as_http(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org:3128")
     monkeypatch.setenv("NO_PROXY", ".internal.example.org")
     assert proxy_options("a.example.org:1") == (

@@ -61,7 +61,7 @@ def test_an_invalid_redis_url_is_named_in_one_line_without_the_password(
         "unix:///redis.sock?socket_keepalive=1",
     ],
 )
-def test_an_option_of_another_scheme_is_refused_in_words(url: str) -> None:
+def test_an_option_of_another_scheme_is_refused_with_a_sentence(url: str) -> None:
     with pytest.raises(
         StoreUnavailable, match=r"option \w+ has no meaning for (redis|unix)://; write"
     ):

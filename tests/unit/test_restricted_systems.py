@@ -292,7 +292,7 @@ def test_reports_without_a_journal_that_cannot_be_stored_are_dropped_at_close(
     assert client.dropped == ({} if has_journal else {"unstored": 1})
 
 
-def test_an_entry_pauses_no_more_once_another_thread_flushes(
+def test_a_pausing_background_entry_continues_when_a_thread_flushes(
     signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At exit the background may be entering a thousand reports, and pauses after each."""

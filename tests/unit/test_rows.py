@@ -101,7 +101,7 @@ def test_every_question_has_its_columns() -> None:
     assert tuple(names) == TERMS
 
 
-def test_cells_say_what_is_not_known_and_leave_out_what_does_not_apply() -> None:
+def test_table_cells_mark_unknown_numbers_and_omit_inapplicable_ones() -> None:
     answer = {"kind": "values", "confidence": 0.999}
     heads = [title(column, "estimates", answer) for column in columns_of("estimates", answer)]
     assert "99.9% interval" in heads

@@ -34,7 +34,7 @@ def client_of(tmp_path: Path) -> Make:
 
 
 @pytest.mark.slow
-def test_as_many_devices_take_part_as_the_catalog_says_whatever_they_hold(client_of: Make) -> None:
+def test_the_sampled_share_of_devices_takes_part_for_every_value(client_of: Make) -> None:
     """Six standard errors over 800 devices: a false alarm of 2e-9."""
     outcomes = []
     for device in range(800):

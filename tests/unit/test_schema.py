@@ -101,7 +101,7 @@ def test_a_catalog_with_every_field_and_of_every_mechanism_is_taken() -> None:
 
 
 @pytest.mark.thorough
-def test_every_catalog_here_is_taken(tmp_path: Path) -> None:
+def test_every_catalog_of_the_repository_is_valid(tmp_path: Path) -> None:
     (tmp_path / "themes.txt").write_text("light\ndark\n")
     catalogs = [text for text in _texts() if "[metrics." in text and _is_catalog(text)]
     assert len(catalogs) >= 30
@@ -154,7 +154,7 @@ OF_FILES = (
     ],
     ids=[*OF_METRICS, *(f"{old} {new}" for old, new in OF_PROMISES), *OF_FILES],
 )
-def test_both_refuse_what_no_metric_promise_or_file_may_say(text: str) -> None:
+def test_parser_and_schema_refuse_invalid_metrics_promises_and_files(text: str) -> None:
     assert not _is_catalog(text)
     assert _problems(text)
 

@@ -34,7 +34,7 @@ def _series(path: str, module: ModuleType) -> set[MetricDeclaration]:
     return {getattr(module, name, None) or getattr(declaration, name) for name in names}
 
 
-def test_every_series_of_a_service_says_what_it_means_and_no_other_is_told() -> None:
+def test_the_reference_describes_exactly_the_prometheus_series() -> None:
     by_itself = {REPORTS, STORE_UP, STAGE_SECONDS, BATCH_REPORTS}
     by_itself |= {BUILD_INFO, CERTIFICATE_DAYS_LEFT}
     for path, module in (

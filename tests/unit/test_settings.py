@@ -56,7 +56,7 @@ def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     log.handlers, log.level = handlers, level
 
 
-def test_an_argument_goes_before_the_environment_and_that_before_the_default() -> None:
+def test_an_argument_overrides_the_environment_which_overrides_the_default() -> None:
     environment = {"HUBBUB_STATE_DIR": "env", "HUBBUB_HOLD_SECONDS": "1.5", "HUBBUB_LOG": "DEBUG"}
     settings = Settings.read(environment, state_dir="argument")
     assert settings.state_dir == Path("argument").absolute(), "wherever the app goes from here"
@@ -65,14 +65,14 @@ def test_an_argument_goes_before_the_environment_and_that_before_the_default() -
     assert Settings.read(environment).state_dir == Path("env").absolute()
 
 
-def test_an_argument_of_zero_or_false_goes_before_the_environment_too() -> None:
+def test_an_argument_of_zero_or_false_overrides_the_environment_too() -> None:
     environment = {"HUBBUB_HOLD_SECONDS": "60", "HUBBUB_DISABLED": "1"}
     settings = Settings.read(environment, hold_seconds=0.0, disabled=False)
     assert (settings.hold_seconds, settings.disabled) == (0.0, False)
 
 
 @pytest.mark.parametrize("text", ["", " "])
-def test_an_empty_variable_is_one_that_is_not_set(text: str) -> None:
+def test_an_empty_environment_variable_counts_as_unset(text: str) -> None:
     names = [field.name.upper() for field in dataclasses.fields(Settings)]
     assert Settings.read({f"HUBBUB_{name}": text for name in names}) == Settings.read({})
 
@@ -137,7 +137,7 @@ def test_an_address_of_the_environment_is_refused_by_its_variable(
         ({"hold_seconds": -1}, "^hold_seconds -1 is outside"),
     ],
 )
-def test_an_argument_that_is_no_setting_is_refused(arguments: dict[str, Any], remedy: str) -> None:
+def test_an_unknown_setting_is_refused(arguments: dict[str, Any], remedy: str) -> None:
     with pytest.raises(BadParameter, match=remedy):
         Settings.read({}, **arguments)
 
@@ -218,7 +218,7 @@ def test_without_a_state_dir_the_state_is_in_the_users_folder(
     assert len(state_file.parent.name) == 16, "by operator: apps of two operators do not meet"
 
 
-def test_disabled_by_the_environment_reports_nothing_and_keeps_nothing(
+def test_a_client_disabled_by_the_environment_reports_and_stores_nothing(
     signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HUBBUB_DISABLED", "1")
@@ -295,7 +295,7 @@ def test_a_client_of_a_wrong_argument_does_not_start(
         Client.from_bundle(signed.path, **arguments)
 
 
-def test_an_account_that_nothing_needs_is_logged_in_production(
+def test_a_needless_account_setting_is_logged_in_production(
     signed: Signed, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "hubbub.client"):
@@ -529,7 +529,7 @@ def test_the_log_is_silent_unless_asked(
         assert bool(expected) == bool(stderr.getvalue())
 
 
-async def test_async_with_closes_without_holding_the_loop(signed: Signed) -> None:
+async def test_async_with_closes_without_blocking_the_loop(signed: Signed) -> None:
     shuffler = FakeShuffler()
     beats = 0
 

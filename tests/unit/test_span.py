@@ -45,7 +45,7 @@ def _days(last: str = "", epochs: str = "") -> list[int]:
         ("", "2026-11-20..yesterday", [2, 1]),
     ],
 )
-def test_epochs_are_named_in_words(last: str, epochs: str, ago: list[int]) -> None:
+def test_epochs_are_named_by_words_and_dates(last: str, epochs: str, ago: list[int]) -> None:
     assert _days(last, epochs) == ago
 
 
@@ -59,7 +59,7 @@ def test_epochs_are_named_in_words(last: str, epochs: str, ago: list[int]) -> No
         ("month", MONTH_SECONDS, "2025-12..2026-02, 2026-11"),
     ],
 )
-def test_dates_are_told_as_they_are_asked_for(length: str, seconds: int, dates: str) -> None:
+def test_dates_are_shown_as_they_are_requested(length: str, seconds: int, dates: str) -> None:
     epochs = select_epochs(EpochRange(epochs=dates), range(600_000), length, NOW)
     assert epoch_dates(epochs, seconds) == dates
     for epoch in epochs:
@@ -144,7 +144,7 @@ def test_an_invalid_range_of_epochs_is_refused_with_an_example(
 @example("", "9999-12-31")
 @example("", "0001-01-01..9999-12-31")
 @example("", "٣")
-def test_any_words_name_epochs_or_are_refused(last: str, epochs: str) -> None:
+def test_any_text_names_epochs_or_is_refused(last: str, epochs: str) -> None:
     selection, error_text = [], ""
     try:
         selection = select_epochs(EpochRange(last, epochs), DAYS, "day", NOW)

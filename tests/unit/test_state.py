@@ -290,7 +290,7 @@ def test_a_killed_process_leaves_its_notes_to_the_next(tmp_path: Path, entry_of:
     after.close()
 
 
-def test_an_orphan_that_was_entered_is_not_entered_again(tmp_path: Path, entry_of: EntryOf) -> None:
+def test_a_stored_orphan_entry_is_not_stored_again(tmp_path: Path, entry_of: EntryOf) -> None:
     """Killed between the commit and the removal of the journal."""
     state = FolderState(tmp_path / "s")
     entries = [entry_of("homepage", TODAY, bytes([n])) for n in range(3)]
@@ -392,7 +392,7 @@ def test_an_app_that_closes_all_descriptors_loses_no_note_and_no_file_of_its_own
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows cuts off no file that is mapped")
 @pytest.mark.parametrize("size", [0, 5000])
-def test_an_index_of_sqlite_that_others_cut_off_ends_no_process(tmp_path: Path, size: int) -> None:
+def test_a_truncated_sqlite_index_ends_no_process(tmp_path: Path, size: int) -> None:
     code = """
 import contextlib, os, sys
 from pathlib import Path

@@ -187,7 +187,7 @@ def test_means_are_joined(tmp_path: Path) -> None:
     _near(point, 4.0, 6000)
 
 
-def test_every_face_says_what_was_not_asked(
+def test_every_interface_shows_epochs_before_a_value_was_listed(
     renamed: tuple[Bundle, dict[tuple[str, int], Totals]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     document = json.loads(json.dumps(asdict(_trend(*renamed, ["dark", "sepia"]))))

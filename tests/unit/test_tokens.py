@@ -216,7 +216,7 @@ def test_a_report_that_is_sent_again_has_the_same_token_over_a_restart(
     assert len({(report.sealed, report.token) for report in reports}) == 1
 
 
-def test_an_issuer_that_answers_by_another_key_gets_no_report_to_mark(
+def test_an_issuer_cannot_mark_a_report_by_another_key(
     plain: Signed, state: State, issuer: Issuer, clock: FakeClock
 ) -> None:
     shuffler, public = FakeShuffler(), issuer.public
@@ -332,7 +332,7 @@ def test_a_token_used_by_another_report_is_replaced(
     assert (client.waiting, client.dropped) == (0, {"expired": 1})
 
 
-def test_an_account_that_had_its_tokens_keeps_reports_of_other_epochs_going(
+def test_an_account_without_tokens_left_still_reports_for_other_epochs(
     plain: Signed, state: State, issuer: Issuer, clock: FakeClock
 ) -> None:
     shuffler = FakeShuffler()
@@ -526,7 +526,9 @@ def test_more_tokens_than_a_device_can_ask_for_at_once_are_refused(
     assert replace(issued, metrics={**four, "five": hourly}).streams.keys() > four.keys()
 
 
-def test_an_app_without_an_account_is_told(plain: Signed, issuer: Issuer, tmp_path: Path) -> None:
+def test_an_app_without_a_valid_account_is_refused(
+    plain: Signed, issuer: Issuer, tmp_path: Path
+) -> None:
     path = tmp_path / "app.hubbub"
     path.write_bytes(sign_bundle(_issued(plain.bundle, issuer), read_operator_key(plain.keys)))
     with pytest.raises(

@@ -43,7 +43,7 @@ def test_the_cache_drops_the_oldest_entry_and_stores_none_that_is_too_large() ->
     assert (recent.get("a"), recent.size) == ("new", 10)
 
 
-async def test_an_answer_is_made_once_for_all_who_ask_and_again_after_a_failure() -> None:
+async def test_an_answer_is_computed_once_for_all_callers_and_again_after_a_failure() -> None:
     call_count = 0
     gate = asyncio.Event()
 
@@ -77,7 +77,7 @@ def _of_eight(_: Held) -> int:
     return 8
 
 
-async def test_an_answer_of_former_totals_goes_when_there_is_a_newer() -> None:
+async def test_an_answer_of_former_totals_is_deleted_for_a_newer_one() -> None:
     cache = SingleFlightCache[Held](1000)
     references = list[weakref.ref[Held]]()
 
@@ -98,7 +98,7 @@ async def test_an_answer_of_former_totals_goes_when_there_is_a_newer() -> None:
     assert sum(reference() is not None for reference in references) == 1000 // (8 + 10 + 2 * 91)
 
 
-async def test_an_answer_that_was_begun_before_another_and_ends_after_it_is_not_kept() -> None:
+async def test_an_answer_overtaken_by_another_is_not_stored() -> None:
     cache = SingleFlightCache[str](1000)
     gates = {"old": asyncio.Event(), "new": asyncio.Event()}
     versions = list[str]()

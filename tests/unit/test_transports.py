@@ -115,7 +115,7 @@ def test_a_submission_without_time_left_sends_nothing(way: Way) -> None:
     assert way.arrived() == []
 
 
-def test_an_answer_that_does_not_come_is_not_waited_for_any_longer(way: Way) -> None:
+def test_a_missing_answer_is_abandoned_after_a_limit(way: Way) -> None:
     way.answers.append(None)
     with pytest.raises(TryAgain, match="deadline_exceeded"):
         way.transport.submit(REPORTS, BRIEFLY)

@@ -307,7 +307,7 @@ def test_after_one_app_saw_a_handover_every_app_refuses_a_fork_of_it(app: App) -
     assert app.report(app="new", operator=public(OURS)) is Outcome.ALREADY_REPORTED
 
 
-def test_an_operator_may_hand_back(app: App, where: dict[str, Any]) -> None:
+def test_an_operator_may_hand_over_to_a_former_key(app: App, where: dict[str, Any]) -> None:
     app.ship(OURS)
     app.report(**where)
     app.ship(NEXT, handovers=chain(OURS, NEXT))
@@ -578,7 +578,7 @@ def test_temporary_files_of_other_users_are_not_trusted(
 
 
 @pytest.mark.parametrize("writable", [True, False])
-def test_an_older_bundle_is_refused_whichever_place_knew_the_newer(
+def test_an_older_bundle_is_refused_if_any_file_knows_a_newer(
     app: App, home: Path, monkeypatch: pytest.MonkeyPatch, *, writable: bool
 ) -> None:
     app.ship(OURS, serial=1)

@@ -262,7 +262,7 @@ def test_strings_have_no_ends_to_count_at(metrics: dict[str, Metric]) -> None:
             replace(metrics["load"], **{**sketch, **plain})  # type: ignore[arg-type]
 
 
-def test_growing_edges_end_where_they_were_told_to() -> None:
+def test_growing_edges_end_at_their_given_end() -> None:
     assert edges_of({"from": 1, "to": 1000, "parts": 3}) == (1, 10, 100, 1000)
     assert edges_of({"from": 1, "to": 1.0001, "parts": 200}) == ()
     assert edges_of({"from": 1, "to": 2}) == edges_of([1, 2, float("nan")]) == edges_of("123") == ()
@@ -311,7 +311,7 @@ def _answer(counts: Mapping[str, float], reports: int, span: tuple[float, float]
     )
 
 
-def test_an_answer_tells_the_share_at_the_ends(metrics: dict[str, Metric]) -> None:
+def test_an_answer_shows_the_share_at_each_end_of_the_range(metrics: dict[str, Metric]) -> None:
     tabs = metrics["tabs"]
     counts = dict(zip(tabs.values or (), (125.0, 500.0, 250.0, 125.0), strict=True))
     [note] = notes(tabs, _answer(counts, 1000, None))

@@ -398,7 +398,7 @@ def _faked(codes: VectorCodes, honest: Totals) -> Totals:
 
 
 @pytest.mark.parametrize("seed", [*"0123456789ab"])
-def test_an_attack_gains_no_more_than_is_said_whatever_the_pool(seed: str) -> None:
+def test_an_attack_gains_no_more_than_stated_with_any_pool(seed: str) -> None:
     """Of 128 books the known error is subtracted, and changes with the mean; of 32 it is not."""
     for books in (128, 32):
         codes = replace(CODES, seed=seed, books=books)
@@ -411,7 +411,7 @@ def test_an_attack_gains_no_more_than_is_said_whatever_the_pool(seed: str) -> No
         assert after - before == pytest.approx(most - attack.margin, rel=0.01, abs=attack.margin)
 
 
-def test_honest_totals_look_so_and_faked_ones_do_not() -> None:
+def test_honest_totals_pass_and_faked_totals_fail_the_honesty_check() -> None:
     honest = _drawn(CODES, 8000)
     assert plausibility([(CODES, honest)]).p_value > 1e-6
     assert plausibility([(CODES, _faked(CODES, honest))]).p_value < 1e-6

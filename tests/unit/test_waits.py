@@ -46,7 +46,7 @@ def test_first_retries_are_soon_and_the_shufflers_delay_is_respected(
     assert some.before_trying_again(6, 3000.0) == 3000.0
 
 
-def test_after_an_outage_those_who_waited_add_no_more_than_the_usual(
+def test_after_an_outage_waiting_devices_add_no_more_than_the_usual_load(
     signed: Signed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a fleet that begins to report at one rate, how many call in the ten minutes after it."""

@@ -155,7 +155,7 @@ def test_a_later_cosignature_replaces_only_that_of_the_same_witness() -> None:
         cosign(full, WITNESS, KEY, AT)
 
 
-def test_keys_are_read_as_they_are_written_and_no_others() -> None:
+def test_keys_read_back_and_invalid_ones_are_refused() -> None:
     assert NoteKey.read(str(DERIVED_KEY), COSIGNATURE) == DERIVED_KEY
     assert NoteKey.read(str(OWN), ED25519) == OWN
     text = str(DERIVED_KEY)
@@ -285,7 +285,7 @@ def test_a_witnesss_key_is_made_once_and_read_with_its_name(
         sign(log(b"1"), first=True)
 
 
-def test_an_audit_counts_each_witness_once_and_no_time_that_is_to_come() -> None:
+def test_an_audit_counts_each_witness_once_and_no_future_time() -> None:
     other = Ed25519PrivateKey.from_private_bytes(bytes([3]) * 32)
     second = witness_key("w2.example", other)
     own_checkpoint = Checkpoint.open(cosign(checkpoint().note, WITNESS, KEY, AT), OWN)
@@ -303,7 +303,7 @@ def test_an_audit_counts_each_witness_once_and_no_time_that_is_to_come() -> None
             refuse_unwitnessed(own_checkpoint, OWN, twice, 1, AT)
 
 
-def test_an_audit_with_a_witness_finds_the_bundle_of_a_fork_from_the_first_day(
+def test_an_audit_with_a_witness_detects_a_fork_from_the_first_day(
     tmp_path: Path, operator: Operator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = str(make_witness(tmp_path / "w", "w.example"))
@@ -347,7 +347,7 @@ def test_a_device_ignores_cosignatures_of_witnesses(tmp_path: Path, operator: Op
         client.close(0)
 
 
-def test_an_operator_publishes_what_witnesses_cosigned_and_audits_ask_for_it(
+def test_an_operator_publishes_cosignatures_and_audits_require_them(
     tmp_path: Path, operator: Operator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bundle, where = ["--bundle", str(operator.out)], str(operator.log)

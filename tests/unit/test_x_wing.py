@@ -203,7 +203,7 @@ def test_a_half_that_is_none_or_protects_nothing_is_refused(sealed: Signed, publ
         replace(key, x_wing=weak)
 
 
-def test_dummies_are_sealed_as_the_reports_they_hide_among(tmp_path: Path) -> None:
+def test_dummies_are_encrypted_like_the_reports_of_their_crowd(tmp_path: Path) -> None:
     path, keys = tmp_path / "streams.json", tmp_path / "keys"
     write_new_keys(keys, start=0, period_seconds=28 * DAY, periods=1)
     catalog, out = promised_catalog_of(CROWDED), tmp_path / "app.hubbub"

@@ -47,13 +47,13 @@ TESTS = Path(__file__).parents[2]
 # Proven exactly, on the shipping code, rather than simulated: by these tests.
 PROVEN = {
     "EffectRow.reaches": "test_an_effect_on_a_percentile_beyond_the_range_is_uncertain",
-    "Shuffled.epsilon": "test_no_shuffle_of_real_reports_says_more_than_is_proven",
-    "Shuffled.delta": "test_no_shuffle_of_real_reports_says_more_than_is_proven",
+    "Shuffled.epsilon": "test_no_shuffle_of_real_reports_reveals_more_than_proven",
+    "Shuffled.delta": "test_no_shuffle_of_real_reports_reveals_more_than_proven",
     "Twins.values": "test_strings_that_set_the_same_bits_are_named_together",
     "Estimated.reports_stderr": ("test_every_interface_marks_an_estimated_number_of_reports"),
     "Estimated.beginnings": "test_long_strings_are_found_by_their_beginning_and_said_so",
-    "Estimated.likely": "test_no_more_are_false_than_were_borne",
-    "LikelyString.doubt": "test_no_more_are_false_than_were_borne",
+    "Estimated.likely": "test_the_share_of_false_strings_is_within_the_accepted_one",
+    "LikelyString.doubt": "test_the_share_of_false_strings_is_within_the_accepted_one",
     "LikelyString.high": "test_the_surest_are_first_and_no_high_is_below_what_is_held",
     "Slice.share": "test_three_parts_are_the_same_from_every_face_and_near_the_truth",
     "Released.noise": "test_the_noise_has_the_scale_that_theory_asks_for",
@@ -248,7 +248,7 @@ def _unsure_fields() -> Iterator[str]:
                 yield name
 
 
-def test_no_statement_goes_untried() -> None:
+def test_every_statement_of_an_answer_has_a_calibration() -> None:
     """Every figure of an answer has a row in a setting that `make test` runs, or a proof."""
     tried = {
         field

@@ -110,14 +110,14 @@ def test_python_opens_every_report_and_they_are_as_random_as_they_say(
     assert len(open_sealed(base64.b64decode(filler), KEY, filler_info(STREAM, EPOCH))) == 1
 
 
-def test_draws_come_as_often_as_exact_probabilities_say(engine: _Node | _Page) -> None:
+def test_draws_have_their_exact_probabilities(engine: _Node | _Page) -> None:
     counts = engine.ask("drawn", DRAW_ARGUMENTS, DRAWS)
     assert sum(counts) == DRAWS
     _fits(Counter(dict(enumerate(counts))))
 
 
 @pytest.mark.parametrize("name", ["vector.codes", "more/vector.codes.seed", "more/directions"])
-def test_an_engine_tells_vectors_as_python_does_of_the_same_coins(
+def test_a_javascript_engine_randomizes_vectors_exactly_as_python_does(
     engine: _Node | _Page, name: str
 ) -> None:
     document = json.loads((VECTORS / f"{name}.json").read_text("utf-8"))
@@ -132,7 +132,9 @@ def test_an_engine_tells_vectors_as_python_does_of_the_same_coins(
     ]
 
 
-def test_an_engine_tells_models_what_python_does_to_the_last_digit(engine: _Node | _Page) -> None:
+def test_a_javascript_engine_reports_to_models_exactly_as_python_does(
+    engine: _Node | _Page,
+) -> None:
     people = json.loads((VECTORS / "more/directions.json").read_text("utf-8"))["gradients"]
     results = engine.ask("taught", people)
     assert results == [[person["gradient"], person["to_judge"]] for person in people]

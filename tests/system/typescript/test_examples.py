@@ -140,7 +140,7 @@ def test_a_server_reports_once_whoever_visits_and_however_often_it_starts(
             assert server.stdout.read() == "nothing waits\n"
 
 
-def test_electrons_main_process_reports_for_its_windows_and_waits_as_it_quits(
+def test_the_main_process_of_electron_reports_for_its_windows_and_waits_at_exit(
     up: Developing, door: str, tmp_path: Path
 ) -> None:
     for name in ("main.js", "preload.cjs"):

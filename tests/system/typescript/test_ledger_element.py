@@ -189,7 +189,7 @@ def test_readers_hear_a_table_with_heads_and_pages_have_their_own_words(
     assert len(_row(page, "Colour theme")) == 3
 
 
-def test_it_works_where_a_page_forbids_styles_and_strings_as_markup(
+def test_the_ledger_element_works_under_a_strict_content_security_policy(
     browser: Browser, origin: str, door: str
 ) -> None:
     with browser.new_context(ignore_https_errors=True) as device:

@@ -135,7 +135,7 @@ def test_eslint_prettier_and_publint_find_nothing() -> None:
     run("make", "typescript", folder=ROOT)
 
 
-def test_it_agrees_with_the_known_answers() -> None:
+def test_the_typescript_client_agrees_with_the_known_answers() -> None:
     assert re.search(r" pass [1-9][0-9]*$", run("npm", "test"), re.MULTILINE)
 
 
@@ -233,7 +233,7 @@ def test_the_examples_of_its_pages_are_typescript(tmp_path: Path, page: str) -> 
     run(str(PACKAGE / "node_modules/.bin/tsc"), *TSC, *names, folder=tmp_path)
 
 
-def test_it_has_the_version_of_the_python_package() -> None:
+def test_the_npm_package_has_the_version_of_the_python_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     package = json.loads((PACKAGE / "package.json").read_text())
     assert package["version"].replace("-dev.", ".dev") == project["version"]

@@ -63,7 +63,7 @@ def test_a_device_behaves_as_in_the_known_answers() -> None:
     assert make.ledger() == _answers_in("ledger")
 
 
-def test_devices_that_are_asked_seldom_apart_or_of_nothing_live_as_they_did() -> None:
+def test_devices_of_special_metrics_behave_as_in_the_known_answers() -> None:
     assert make.asking() == _answers_in("asking")
 
 
