@@ -137,10 +137,12 @@ async def test_the_minimum_is_of_reports_and_of_what_is_estimated(
         assert (await law_of(pool, window))["withheld"] == (0 if leaves else total)
 
 
-async def test_the_number_of_sealed_dummies_of_a_value_is_independent_of_the_secret(
+async def test_number_and_time_of_sealed_dummies_of_a_value_are_independent_of_the_secret(
     table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The time that `/metrics` and traces show ends before the drawn ones are stored."""
     sealed: list[tuple[int, int]] = []
+    timed: list[bool] = []
 
     def counting(*arguments: Any) -> list[bytes]:
         sealed.append(arguments[-2:])
@@ -148,10 +150,20 @@ async def test_the_number_of_sealed_dummies_of_a_value_is_independent_of_the_sec
 
     monkeypatch.setattr(departures_module, "sealed_dummies", counting)
     async with a_sink() as (_, address), mixers(redis_url, table, address, 1) as m:
+        hidden, [seconds, _] = m.pools[0].hidden, m.mixers[0]._stages.histograms
+        keep = hidden.keep
+
+        async def observed(*arguments: Any) -> None:
+            [family] = seconds.collect()
+            timed.append(any(s.value for s in family.samples if s.name.endswith("_count")))
+            await keep(*arguments)
+
+        monkeypatch.setattr(hidden, "keep", observed)
         await m.pools[0].add({window_of_today(): sealed_reports(CROWD)})
         await m.pools[0].close_windows()
         await until_empty(m, window_of_today())
     assert sealed == [(most, value) for value, most in enumerate(_law(table).most)]
+    assert timed == [True]
 
 
 class _Killed(BaseException):

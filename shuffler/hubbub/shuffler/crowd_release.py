@@ -164,7 +164,8 @@ class Departures:
 
         PRIVACY: it always makes the largest number and keeps those that were drawn: how long a
             crowd waits must not tell the number. They are kept in an order that does not tell which
-            of them name a value.
+            of them name a value. The stage ends before they are ordered and stored, since that
+            takes longer the more there are.
         """
         hiding = stream.noise.most if stream.noise else 0
         naming = stream.value_law.most if stream.value_law else []
@@ -175,7 +176,7 @@ class Departures:
                 sealed += (await self._seal(window, stream, hiding))[:number]
             for value, dummy_count in enumerate(named_counts):
                 sealed += (await self._seal(window, stream, naming[value], value))[:dummy_count]
-            await self._pool.hidden.keep(window, shuffled(sealed))
+        await self._pool.hidden.keep(window, shuffled(sealed))
 
     async def _numbers(self, window: Window, stream: Stream) -> tuple[int, list[int]]:
         """How many dummies hide the number of reports, and how many name each value."""
