@@ -140,8 +140,7 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
             if answer.figures
         ]
         stderr = np.hypot(*(shares.stderrs / reports for shares, reports in sides))
-        hidden = _dummy_variance_shares(sides)
-        scores = _scores_without_change(sides, difference, hidden)
+        scores, hidden = _scores_without_change(sides, difference)
     else:
         stderr = np.sqrt(_variance(before) + _variance(after))
         scores = _scores(difference, stderr)
@@ -204,15 +203,19 @@ _HALVINGS: Final = 16
 
 
 def _scores_without_change(
-    sides: Sequence[_Side], differences: Floats, hidden: tuple[Floats, Floats]
-) -> Floats:
+    sides: Sequence[_Side], differences: Floats
+) -> tuple[Floats, tuple[Floats, Floats]]:
     """Normal scores of the differences, if nothing changed.
 
     Errors are computed from the pooled share, since a side's own estimate understates the error
-    where hardly any report holds a value; skewness and long tails lower the score.
+    where hardly any report holds a value; skewness and long tails lower the score. Also returns
+    the shares of the differences' variances from either side's secret number of dummies.
     """
-    variances, share = _variances(sides), _share(sides)
-    stderr = np.sqrt(sum(variances))
+    people = sum(reports for _, reports in sides)
+    share = np.clip(sum(shares.estimates for shares, _ in sides) / people, 0.0, 1.0)
+    variances = [_variance_at(share, side) for side in sides]
+    total = variances[0] + variances[1]
+    stderr = np.sqrt(total)
     scores = _scores(np.abs(differences), stderr)
     # The third moment of a difference is that of one side less that of the other.
     parts = [
@@ -223,41 +226,31 @@ def _scores_without_change(
         for (shares, reports), variance in zip(sides, variances, strict=True)
     ]
     before, after = _equivalent_scores(scores, *parts), _equivalent_scores(scores, *parts[::-1])
+    old_part, new_part = (_scores(_dummy_variance(share, side), total) for side in sides)
+    hidden = old_part, new_part
     scores = worth_of(np.where(differences >= 0, after, before), hidden)
-    return np.where(differences >= 0, scores, -scores)
+    return np.where(differences >= 0, scores, -scores), hidden
 
 
-def _share(sides: Sequence[_Side]) -> Floats:
-    people = sum(reports for _, reports in sides)
-    return np.clip(sum(shares.estimates for shares, _ in sides) / people, 0.0, 1.0)
+def _variance_at(share: Floats, side: _Side) -> Floats:
+    """Variance of a side's share, if this share is true."""
+    shares, reports = side
+    counts = share * reports
+    variance = shares.absent**2 + shares.growth * counts - shares.curvature * counts**2
+    return np.maximum(variance, 0.0) / reports**2
 
 
-def _variances(sides: Sequence[_Side]) -> list[Floats]:
-    """Variance of each side's share, if the pooled share is true."""
-    share, variances = _share(sides), []
-    for shares, reports in sides:
-        counts = share * reports
-        variance = shares.absent**2 + shares.growth * counts - shares.curvature * counts**2
-        variances.append(np.maximum(variance, 0.0) / reports**2)
-    return variances
-
-
-def _dummy_variance_shares(sides: Sequence[_Side]) -> tuple[Floats, Floats]:
-    """Share of the difference's variance from either side's secret number of dummies."""
-    share = _share(sides)
-    variances = np.sum(_variances(sides), axis=0)
-    numbers = []
-    for shares, reports in sides:
-        number = shares.number_variance
-        # One more report moves the estimate by this, and the total by the share.
-        covariance = (shares.number_covariance / number if number else 0.0) - share
-        variance = number * covariance**2 + shares.noise_variance
-        numbers.append(_scores(variance / reports**2, variances))
-    return numbers[0], numbers[1]
+def _dummy_variance(share: Floats, side: _Side) -> Floats:
+    """The part of that from the side's secret number of dummies."""
+    shares, reports = side
+    number = shares.number_variance
+    # One more report moves the estimate by this, and the total by the share.
+    covariance = (shares.number_covariance / number if number else 0.0) - share
+    return (number * covariance**2 + shares.noise_variance) / reports**2
 
 
 def _skew(shares: ValueEstimates) -> Tail | None:
-    """The skewed tail of one side; None if symmetric (see `_dummy_variance_shares`)."""
+    """The skewed tail of one side; None if symmetric (see `_dummy_variance`)."""
     return None if shares.tail is None or shares.tail.down else shares.tail
 
 

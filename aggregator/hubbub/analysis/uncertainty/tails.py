@@ -10,7 +10,7 @@ from math import sqrt
 from typing import Final
 
 import numpy as np
-from scipy.special import bdtrc, ndtri
+from scipy.special import bdtrc, expit, logit, ndtri
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import likely, pmf
@@ -25,6 +25,10 @@ _MAX_SCORE: Final = 40.0
 # Ends are so near, in standard errors. Usually that takes four rounds; without lies some more.
 _CLOSE: Final = 2e-3
 _MAX_ROUNDS: Final = 16
+# Newton's steps from Wilson's end to one that is closer than `_CLOSE`; the chance of a support is
+# further from 0 and 1 than this logit.
+_NEWTON_STEPS: Final = 3
+_MAX_LOGIT: Final = 25.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,10 @@ class CountLaw:
         numbers = np.concatenate([supports - 0.5, supports + 0.5])
         worth = np.empty_like(numbers)
         worth[: len(supports)], worth[len(supports) :] = down, np.negative(up)
+        if self.sampled and not self.dummies:
+            truths = (self._equal_chances(numbers, worth) - self.q) / (self.p - self.q)
+            low, high = np.clip(self.reports * truths, 0.0, self.reports).reshape(2, -1)
+            return low, high
         # A secant's steps, kept between truths whose tails are too short and too long.
         least, most = np.zeros_like(numbers), np.full_like(numbers, float(self.reports))
         ends = np.clip(np.tile(estimates, 2), least, most)
@@ -117,6 +125,32 @@ class CountLaw:
         answer: Floats = score + np.log(ratio) / safe
         answer = np.where(supports <= 0, -np.inf, answer)
         return np.where(supports >= m + n, np.inf, answer)
+
+    def _equal_chances(self, supports: Floats, worth: Floats) -> Floats:
+        """The chance of every report to support the value at which `scores` are `worth`.
+
+        From Wilson's ends (1927), which are short of it by less than a score, by Newton's steps
+        in the logit; the correction of r* hardly adds to the slope.
+        """
+        n = self.reports
+        x = np.clip(supports, _NEAR, n - _NEAR)
+        spread = np.sqrt(x * (n - x) / n)
+        middle = x + worth**2 / 2 - worth * np.hypot(spread, worth / 2)
+        own, logits = logit(x / n), logit(np.clip(middle / (n + worth**2), 0.0, 1.0))
+        constant = x * np.log(x / n) + (n - x) * np.log1p(-x / n)
+        for _ in range(_NEWTON_STEPS):
+            gaps = own - np.minimum(np.maximum(logits, -_MAX_LOGIT), _MAX_LOGIT)
+            # At the mean both sides of a ratio would vanish.
+            gaps = np.copysign(np.maximum(np.abs(gaps), _NEAR / spread), gaps)
+            logits = own - gaps
+            chances = expit(logits)
+            deviance = constant - x * logits - n * np.log1p(-chances)
+            score = np.copysign(np.sqrt(np.maximum(2 * deviance, _NEAR**2 / 2)), gaps)
+            ratio = 2 * np.sinh(gaps / 2) * spread / score
+            beyond = score + np.log(ratio) / score - worth
+            logits = logits + beyond * score / (x - n * chances)
+        answer: Floats = np.where(supports <= 0, 0.0, expit(logits))
+        return np.where(supports >= n, 1.0, answer)
 
     def _stderrs(self, holders: Floats) -> Floats:
         m, p, n, q = self._binomials(holders)
