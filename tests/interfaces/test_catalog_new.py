@@ -55,8 +55,8 @@ def test_catalog_new_chooses_buckets_by_its_options(
     new: Callable[..., tuple[int, str]], tmp_path: Path
 ) -> None:
     sixty = (*DESCRIPTION_OPTIONS, "--range", "0", "60", "--epsilon", "2")
-    for name, reports, percentile in (("few", "1000", "95"), ("many", "1000000", "p50")):
-        assert new(name, *sixty, "--percentile", percentile, "--reports", reports)[0] == 0
+    for name, reports in (("few", "1000"), ("many", "1000000")):
+        assert new(name, *sixty, "--percentiles", "--reports", reports)[0] == 0
     assert new("single", *sixty, "--buckets", "12")[0] == 0
     metrics = read_catalog(tmp_path / "metrics.toml").metrics
     mechanisms = {name: metric.mechanism for name, metric in metrics.items()}
@@ -65,11 +65,12 @@ def test_catalog_new_chooses_buckets_by_its_options(
     assert metrics["single"].edges == tuple(range(0, 61, 5))
     assert new("nothing", *sixty, "--buckets", "0")[0] == 2
     for low, high in (("0", "1e308"), ("-1e308", "1e308"), ("0", "5e-324")):
-        for more in (("--percentile", "50"), ("--buckets", "20"), ()):
+        for more in (["--percentiles"], ("--buckets", "20"), ()):
             code, text = new("far", *DESCRIPTION_OPTIONS, "--range", low, high, *more)
             assert (code, "more than floats can square" in text) == (2, True), text
-    code, text = new("none", *DESCRIPTION_OPTIONS, "--boolean", "--percentile", "50")
-    assert (code, "--percentile goes with --range" in text) == (2, True)
+    code, text = new("none", *DESCRIPTION_OPTIONS, "--boolean", "--percentiles")
+    assert (code, "--percentiles goes with --range" in text) == (2, True)
+    assert new("p95", *sixty, "--percentiles", "95")[0] == 2
 
 
 def test_catalog_new_writes_kinds_that_the_check_accepts(

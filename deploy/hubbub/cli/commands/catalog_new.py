@@ -24,7 +24,6 @@ from hubbub.cli.terminal.catalog_reading import (
     too_short_lives,
     wide_rates,
 )
-from hubbub.cli.terminal.named_values import read_percentile
 from hubbub.cli.terminal.output import explain, say
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.fields.field import fields_of
@@ -112,22 +111,19 @@ class NewOptions:
     boolean: bool = option("report true or false", exclusive=_VALUES)
     range: tuple[float, float] | None = option(
         "for a number: its smallest and its largest value; asks for the mean alone, unless "
-        "--buckets or --percentile is given",
+        "--buckets or --percentiles is given",
         metavar=("LOW", "HIGH"),
         read=_read_range,
         exclusive=_VALUES,
     )
     buckets: int | None = option(
-        f"count a number of --range in N equal buckets ({_BUCKETS} with --percentile)",
+        f"count a number of --range in N equal buckets ({_BUCKETS} with --percentiles)",
         metavar="N",
         within=Interval(2, 1024),
         needs="range",
     )
-    percentile: float | None = option(
-        "percentiles of --range matter, not single buckets: auto then chooses wave or haar, by all "
-        "percentiles",
-        metavar="P",
-        parse=read_percentile,
+    percentiles: bool = option(
+        "percentiles of --range matter, not single buckets: auto then chooses wave or haar",
         needs="range",
     )
     steps: str | None = option(
@@ -396,7 +392,7 @@ def _value_fields(options: NewOptions) -> dict[str, str]:
     if options.range:
         low, high = options.range
         number = {"low": repr(low), "high": repr(high)}
-        if options.percentile is not None:
+        if options.percentiles:
             number["buckets"] = str(options.buckets or _BUCKETS)
         elif options.buckets:  # mechanisms over listed values have the least error of one bucket
             edges = Range(low, high).edges(options.buckets)
