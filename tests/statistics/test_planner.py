@@ -394,9 +394,7 @@ def test_auto_takes_the_mechanism_whose_percentiles_have_narrower_intervals(
     for name in ("haar", "wave"):
         planned_row = row(question, name, question.suitable(epsilon)[name], reports)
         percentiles = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0)
-        errors[name] = np.mean(
-            [rank_error(question, planned_row, p, question.even()) for p in percentiles]
-        )
+        errors[name] = rank_error(question, planned_row, percentiles, question.even())
     wishes = {"low": 0, "high": 1, "buckets": buckets, "reports": reports}
     assert choose(epsilon, None, wishes).best.mechanism == min(errors, key=errors.__getitem__)
 
@@ -407,7 +405,7 @@ def test_the_error_of_a_percentile_is_that_of_the_edges_where_its_interval_ends(
     question = MetricDraft(kind="ranges", size=64, low=0.0, high=60.0)
     below = np.append(1 - np.exp(-6 * np.arange(64) / 64), 1.0)
     planned_row = row(question, name, question.suitable(2.0)[name], 30_000)
-    planned = rank_error(question, planned_row, 95.0, np.diff(below))
+    planned = rank_error(question, planned_row, [95.0], np.diff(below))
     mechanism = build(name, **planned_row.parameters)
     widths = []
     for seed in range(20):
@@ -430,6 +428,22 @@ def test_the_error_of_a_percentile_is_a_column_of_the_plan(capsys: Capture) -> N
     for name, error in document["rank_errors"].items():
         row_text = next(line for line in lines if line.split()[:1] == [name])
         assert f" +-{error:.2%} " in row_text
+
+
+def test_a_metric_of_percentiles_is_planned_by_them_unless_a_goal_is_given(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    catalog = str(tmp_path / "metrics.toml")
+    new = ["catalog", "new", "took", "--description", "how long", "--owner", "a@example.org"]
+    new += ["--range", "0", "8", "--buckets", "16", "--percentiles", "--catalog", catalog]
+    output_of(capsys, *new)
+    words = ["plan", catalog, "--metric", "took", "--format", "json"]
+    plain = document_of(capsys, *words, "--reports", "20000", "--epsilon", "2")
+    assert plain["recommended"] in {"wave", "haar"}
+    assert min(plain["rank_errors"].values()) == pytest.approx(
+        plain["rank_errors"][plain["recommended"]], rel=0.03
+    )
+    assert document_of(capsys, *words, "--error", "0.02").get("rank_errors") is None
 
 
 def test_a_percentile_is_planned_for_numbers_spread_like_those_of_a_file(

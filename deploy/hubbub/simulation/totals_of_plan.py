@@ -1,6 +1,6 @@
 """Draws totals for `hubbub plan --simulate` as planned, and estimates them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from math import ceil, inf, isfinite, sqrt
 from typing import Any, Final
@@ -24,20 +24,27 @@ _MAX_DRAWN: Final = 1e8
 _MAX_REPORTS: Final = 10**12
 
 
-def rank_error(question: MetricDraft, plan_row: Row, percentile: float, shares: Floats) -> float:
-    """Half the width, in rank (share of people), of the 95% interval of a percentile.
+def rank_error(
+    question: MetricDraft, plan_row: Row, percentiles: Sequence[float], shares: Floats
+) -> float:
+    """Half the width, in rank (share of people), of the percentiles' 95% intervals.
 
-    `shares` are those of the parts. Errors of shares differ from edge to edge, for `haar` by a
-    factor of two. The interval extends to the outermost edge that may be the percentile's: the
-    larger errors at either side decide. It ends at edges: on average half a part further.
+    It is the root mean square; `shares` are those of the parts. Errors of shares differ from edge
+    to edge, for `haar` by a factor of two. The interval extends to the outermost edge that may be
+    the percentile's: the larger errors at either side decide. It ends at edges: on average half a
+    part further.
     """
     share_error = share_errors(question, plan_row, shares)
-    near = share_error(percentile)
-    below, above = (
-        max(near, *(share_error(percentile + side * near) for side in sides))
-        for sides in ((-100, -50), (50, 100))
-    )
-    return (below + above) / 2 + _half_part(percentile, shares)
+
+    def half_width(percentile: float) -> float:
+        near = share_error(percentile)
+        below, above = (
+            max(near, *(share_error(percentile + side * near) for side in sides))
+            for sides in ((-100, -50), (50, 100))
+        )
+        return (below + above) / 2 + _half_part(percentile, shares)
+
+    return float(np.sqrt(np.mean([half_width(each) ** 2 for each in percentiles])))
 
 
 def share_errors(question: MetricDraft, plan_row: Row, shares: Floats) -> Callable[[float], float]:

@@ -1,7 +1,7 @@
 """`hubbub plan`: before launch, which mechanism, how many reports, which epsilon, what machines."""
 
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from math import isfinite, nan
@@ -14,7 +14,9 @@ from hubbub.aggregator.query.figures import effect_measure
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.effect import EFFECT_PERCENTILES, detectable_effect
 from hubbub.analysis.figures import step_pairs
+from hubbub.analysis.percentiles import PERCENTILES
 from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose, reach_of
+from hubbub.authoring.rank_errors import RANK_ERRORS
 from hubbub.catalog import Metric
 from hubbub.catalog.values.funnels_and_retention import Retention
 from hubbub.cli.planning.plan_table import (
@@ -91,7 +93,8 @@ class PlanOptions:
         exclusive=_GOAL,
     )
     percentile: float | None = option(
-        "for a number with buckets: percentile whose error is shown",
+        "for a number with buckets: percentile whose error is shown; without it and without a "
+        "goal, p10 to p99 of a --metric with wave or haar",
         metavar="P",
         parse=read_percentile,
     )
@@ -169,9 +172,9 @@ def _plan(options: PlanOptions) -> None:
     if metric is not None and options.reports is not None:
         metric_row = row(question, metric.mechanism, metric.arguments, options.reports)
     lines = [*rows, *([metric_row] if metric_row else [])]
-    percentile, errors = options.percentile, list[float]()
-    if percentile is not None:
-        errors = [rank_error(question, line, percentile, shares) for line in lines]
+    percentiles, errors = _percentiles(options, metric), list[float]()
+    if percentiles:
+        errors = [rank_error(question, line, percentiles, shares) for line in lines]
     drawing = simulate(question, metric_row or rows[0], options.seed) if options.simulate else {}
     ratio_error = None
     if (error_of_ratio := _ratio_error(options, question, metric)) is not None:
@@ -186,7 +189,8 @@ def _plan(options: PlanOptions) -> None:
         document = _document(question, rows, metric_row, metric)
         say_json(document | {name: figure for name, figure in further.items() if figure})
     else:
-        name = "" if percentile is None else percentile_name(percentile)
+        ends = dict.fromkeys(map(percentile_name, (*percentiles[:1], *percentiles[-1:])))
+        name = " to ".join(ends)
         show(question, rows, metric_row, metric, percentile=name, errors=errors)
         _say_goal(options, rows[0], ratio_error)
         if drawing:
@@ -246,7 +250,7 @@ def _rows(
         epsilon = metric.epsilon
     if reports is not None and epsilon is not None and goal is None:
         rows = plan(question, epsilon, reports)
-        is_ranked = options.percentile is not None or options.ratio is not None
+        is_ranked = _percentiles(options, metric) or options.ratio is not None
         return ranked(rows, lambda row: target(row) ** 2) if is_ranked else rows
     if reports is None and epsilon is not None and goal is not None:
         needed = [
@@ -282,6 +286,15 @@ def _rows(
             "accept a larger error, or gather more reports"
         )
     return ranked(rows, lambda item: item.epsilon)
+
+
+def _percentiles(options: PlanOptions, metric: Metric | None) -> Sequence[float]:
+    """The percentiles whose error is planned; without a goal the usual ones, as auto weighs all."""
+    if options.percentile is not None:
+        return (options.percentile,)
+    others = (options.error, options.detect, options.effect, options.ratio)
+    is_ranked = metric is not None and metric.mechanism in RANK_ERRORS
+    return PERCENTILES if is_ranked and others == (None,) * len(others) else ()
 
 
 def _check_goals(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> None:
@@ -358,8 +371,8 @@ def _target(
             return detectable_effect(stderr_at, count, row.reports, fewest)
 
         return shows
-    if (percentile := options.percentile) is not None:
-        return lambda row: rank_error(question, row, percentile, shares)
+    if percentiles := _percentiles(options, metric):
+        return lambda row: rank_error(question, row, percentiles, shares)
     if error_of_ratio:
         return lambda row: error_of_ratio(row, 0.0)
     if options.error is None:

@@ -51,7 +51,7 @@ def show(
 ) -> None:
     """Shows the rows as a table, the catalog's own last, and explains its columns.
 
-    `errors` are those of a `percentile`, in rank, by row.
+    `errors` are those of a `percentile`, such as p95, or of "p10 to p99", in rank, by row.
     """
     lines = [*rows]
     if metric_row:
@@ -88,9 +88,9 @@ def show(
     )
     if percentile:
         say(
-            f"{percentile} in rank: half the width of its 95% interval, which ends at edges of "
-            "buckets, if numbers are spread evenly, or as in --numbers; +-2% of p95 is from p93 to "
-            "p97"
+            f"{percentile} in rank: half the width of its 95% interval (of several: root mean "
+            "square), which ends at edges of buckets, if numbers are spread evenly, or as in "
+            "--numbers; +-2% of p95 is from p93 to p97"
         )
     _say_columns(question, rows[0])
     if metric_row:
