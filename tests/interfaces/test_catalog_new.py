@@ -267,6 +267,10 @@ def test_a_rate_that_is_answered_no_better_than_a_guess_has_a_warning(
         (("--activity",), "a device stops after 50 days of use and is not active from then on"),
         (("--retention", "52"), "a device stops after 50 weeks of use, so later weeks are too low"),
         (("--boolean", "--reports", "9"), "9 expected reports in an epoch never leave"),
+        (
+            ("--boolean", "--experiment", "menu", "--arms", "old=19,new=1"),
+            "500 expected reports of arm new in an epoch never leave the shuffler, which waits for",
+        ),
     ],
 )
 def test_warnings_of_the_check_are_given_at_once(

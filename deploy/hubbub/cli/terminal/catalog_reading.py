@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import floor, hypot, sqrt
+from operator import itemgetter
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Final
@@ -158,11 +159,18 @@ def wide_rates(metrics: Iterable[Metric]) -> Iterator[str]:
 def too_few_reports(metrics: Iterable[Metric]) -> Iterator[str]:
     """Yields a warning for each metric with too few expected reports for an answer."""
     for metric in metrics:
-        if metric.choice and metric.choice.reports < metric.fewest:
+        if metric.choice is None:
+            continue
+        reports, whose = metric.choice.reports, ""
+        if (experiment := metric.experiment) and not experiment.is_over(()):
+            arm, weight = min(experiment.arms.items(), key=itemgetter(1))
+            reports = reports * weight // sum(experiment.arms.values())
+            whose = f"of arm {arm} "
+        if reports < metric.fewest:
             yield (
-                f"{metric.name}: {metric.choice.reports:,} expected reports in an epoch never "
-                f"leave the shuffler, which waits for {metric.fewest:,}: lower min_batch, or write "
-                "a longer epoch and its number of reports"
+                f"{metric.name}: {reports:,} expected reports {whose}in an epoch never leave the "
+                f"shuffler, which waits for {metric.fewest:,}: lower min_batch, or write a longer "
+                "epoch and its number of reports"
             )
 
 
