@@ -60,6 +60,11 @@ def _catalog_file(folder: Path, text: str) -> Path:
         ('= "new_menu"', '= "new_menu, other"', "must match .* write the name of one"),
         ('= "new_menu"', '= ["new_menu", "other"]', "must name one experiment"),
         ('experiment = "new_menu"', "", "no metric names it"),
+        (
+            "[experiments.new_menu]\narms = { control = 1, new = 1 }",
+            "experiments = 1",
+            r"has no tables; write each as \[experiments.NAME\]",
+        ),
         ("experiment =", 'breakdown = { new_menu = ["a"] }\nexperiment =', "leave it out"),
         ("metrics.saved", 'metrics."new_menu.new"', "by which notices stop an arm"),
     ],

@@ -362,7 +362,7 @@ def tables() -> Kind:
     """Tables by name, at least one."""
     return Kind(
         words=lambda: "tables by name",
-        problem=lambda table: "" if isinstance(table, dict) and table else "there is none",
+        problem=lambda table: "" if isinstance(table, dict) and table else "has no tables",
         schema=lambda: {"type": "object", "minProperties": 1},
     )
 

@@ -60,12 +60,14 @@ class Catalog:
         "The models: one table for each, `[models.NAME]`; a model's reports are a metric of "
         "that name.",
         '{ churn = { kind = "logistic" } }',
+        write="write each as [models.NAME]",
         default_factory=dict,
     )
     experiments: Mapping[str, Any] = setting(
         kinds.tables(),
         "The experiments: one table for each, `[experiments.NAME]`; metrics name their experiment.",
         "{ new_menu = { arms = { control = 1, new = 1 } } }",
+        write="write each as [experiments.NAME]",
         default_factory=dict,
     )
     caps: Caps = setting(
