@@ -366,14 +366,18 @@ def test_the_environments_proxy_is_asked_for_a_tunnel(monkeypatch: pytest.Monkey
                 sent.result()
 
 
-@pytest.mark.parametrize("place", ["http://127.0.0.1:70000", "proxy:eighty", "http://"])
+@pytest.mark.parametrize("address", ["https://reports.example.org", "reports.example.org:443"])
+@pytest.mark.parametrize(
+    "place",
+    ["http://127.0.0.1:70000", "proxy:eighty", "http://", "https://a:b@proxy", "socks5://proxy:1"],
+)
 def test_an_invalid_proxy_address_is_not_bypassed(
-    monkeypatch: pytest.MonkeyPatch, place: str
+    monkeypatch: pytest.MonkeyPatch, address: str, place: str
 ) -> None:
     monkeypatch.setenv("https_proxy", place)
-    transport = transport_to("https://reports.example.org", roots=None)
-    with pytest.raises(TryAgain, match="proxy_address"):
-        transport.submit(REPORTS, HANG_SECONDS)
+    with pytest.raises(TryAgain, match=r"proxy_address .*use http://HOST:PORT") as refusal:
+        transport_to(address, roots=None).submit(REPORTS, HANG_SECONDS)
+    assert "a:b@" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("address", ["https://", "https://a:b", "https://u@a", "https://a:99999"])

@@ -75,6 +75,10 @@ def test_grpc_uses_the_same_proxy_as_http(monkeypatch: pytest.MonkeyPatch) -> No
     assert proxy_options("a.example.org:1") == (
         ("grpc.http_proxy", "http://proxy.example.org:3128"),
     )
+    monkeypatch.setenv("HTTPS_PROXY", "proxy.example.org:3128")
+    assert proxy_options("a.example.org:1") == (  # gRPC would take it for a scheme
+        ("grpc.http_proxy", "http://proxy.example.org:3128"),
+    )
     past = (("grpc.enable_http_proxy", 0),)
     for place in ("a.internal.example.org:1", "localhost:1", "127.0.0.9:1", "[::1]:1"):
         assert proxy_options(place) == past

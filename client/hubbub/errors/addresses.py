@@ -99,12 +99,23 @@ def proxy_to(host: str) -> str | None:
     return getproxies().get("https")
 
 
+def proxy_parts(proxy: str) -> SplitResult:
+    """The parts of a proxy's address. Raises BadParameter unless it is of an http proxy."""
+    parts = url_parts(proxy if "://" in proxy else f"http://{proxy}")
+    # A proxy of another kind would get the tunnel's request, with its password, unencrypted.
+    if parts is None or parts.scheme != "http":
+        raise BadParameter(f"https_proxy {shown_url(proxy)} is not supported; use http://HOST:PORT")
+    return parts
+
+
 def proxy_options(address: str) -> tuple[tuple[str, str | int], ...]:
-    """Options that make a gRPC channel to HOST:PORT use the proxy of `proxy_to`."""
+    """Options that make a gRPC channel to HOST:PORT use its proxy. Raises as `proxy_parts`."""
     proxy = proxy_to(address.rpartition(":")[0].strip("[]"))
     if proxy is None:
         return ()  # gRPC knows variables of its own
-    return (("grpc.http_proxy", proxy),) if proxy else (("grpc.enable_http_proxy", 0),)
+    if not proxy:
+        return (("grpc.enable_http_proxy", 0),)
+    return (("grpc.http_proxy", proxy_parts(proxy).geturl()),)
 
 
 def server_parts(url: str) -> SplitResult | None:

@@ -20,6 +20,7 @@ from hubbub.client.transport.contract import (
     hint_of,
 )
 from hubbub.client.transport.messages import answer_in, request_of
+from hubbub.errors import BadParameter
 from hubbub.errors.addresses import proxy_options
 
 SERVICE: Final = "hubbub.wire.v1.Shuffler"
@@ -46,7 +47,10 @@ class GrpcConnection:
 
     def __init__(self, address: str, roots: str | None, *, insecure: bool) -> None:
         _check_room()
-        options = (*_OPTIONS, *proxy_options(address))
+        try:
+            options = (*_OPTIONS, *proxy_options(address))
+        except BadParameter as error:
+            raise TryAgain("proxy_address", cause=str(error)) from error
         # PRIVACY: unwrapped. Tools that watch an app (Sentry, OpenTelemetry, Datadog) wrap these to
         # add the ids of its traces, and so of its people, to every call.
         if insecure:

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from hubbub.client.transport.contract import TLS_FAILED, NotSent, TryAgain
-from hubbub.errors.addresses import proxy_to, url_parts
+from hubbub.errors import BadParameter
+from hubbub.errors.addresses import proxy_parts, proxy_to
 
 if TYPE_CHECKING:
     import ssl
@@ -406,9 +407,10 @@ def _proxy_to(host: str) -> tuple[str, int, dict[str, str]] | None:
     proxy = proxy_to(host)
     if not proxy:
         return None
-    parts = url_parts(proxy if "://" in proxy else f"http://{proxy}")
-    if parts is None:
-        raise TryAgain("proxy_address")
+    try:
+        parts = proxy_parts(proxy)
+    except BadParameter as error:
+        raise TryAgain("proxy_address", cause=str(error)) from error
     headers = {}
     if parts.username is not None:
         credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
