@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
-from hubbub.bundles import Bundle, read_bundle
+from hubbub.bundles import Bundle
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.delivery.background import Background
 from hubbub.client.delivery.entering import Entering, Sealer
@@ -167,14 +167,13 @@ class Client:
         Raises:
             BundleRefused: unreadable, altered, of another operator, older than one before, or
                 asking for more than was promised.
-            BadParameter: an invalid setting.
+            BadParameter: an invalid argument; or strict, an invalid variable. Otherwise the client
+                is disabled, and logs why.
         """
         from hubbub.client import startup  # noqa: PLC0415 importing hubbub.client loads no SQLite
 
         check_arguments(insecure=insecure, on_drop=on_drop, account=account)
-        config = startup.settings_of(path, settings)
-        bundle = read_bundle(config.bundle, operator=operator)
-        transport = startup.transport_of(bundle, config, insecure=insecure)
+        config, bundle, transport = startup.opened(path, settings, operator, insecure=insecure)
         ask_issuer = startup.issuer_of(bundle, config, account)
         client = cls(
             bundle,

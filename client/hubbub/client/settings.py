@@ -136,7 +136,9 @@ class Settings:
     def read_strict(cls, *, strict: bool | None = None) -> bool:
         """Returns `is_strict()` by this setting alone: the environment's others may be invalid."""
         variable = "HUBBUB_STRICT"
-        return cls.read({variable: os.environ.get(variable, "")}, strict=strict).is_strict()
+        with contextlib.suppress(BadParameter):
+            return cls.read({variable: os.environ.get(variable, "")}, strict=strict).is_strict()
+        return cls().is_strict()
 
     def is_strict(self, *, development: bool = False) -> bool:
         """Returns whether mistakes of the app raise; `development`: with a development bundle."""

@@ -5,10 +5,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hubbub.bundles import Bundle
+from hubbub.bundles import Bundle, read_bundle
 from hubbub.client.files import NOWHERE, resolved_folder
 from hubbub.client.lazy_log import warn
 from hubbub.client.settings import Account, Settings
@@ -68,14 +69,47 @@ def state_home() -> Path:
         return NOWHERE
 
 
-def settings_of(path: str | os.PathLike[str] | None, arguments: Mapping[str, Any]) -> Settings:
-    """Reads the settings, and starts the log that they name. Raises BadParameter."""
-    settings = Settings.read(bundle=path, **arguments)
-    if settings.log:
-        from hubbub.client.stderr_log import log_to_stderr  # noqa: PLC0415 of apps without a log
+def opened(
+    path: str | os.PathLike[str] | None,
+    arguments: Mapping[str, Any],
+    operator: bytes | None,
+    *,
+    insecure: bool,
+) -> tuple[Settings, Bundle, Transport]:
+    """Reads the settings, starts the log that they name, and opens the bundle.
 
-        log_to_stderr(settings.log)
-    return settings
+    PRIVACY: an invalid variable disables a client that is not strict: it may have been meant to.
+
+    Raises:
+        BadParameter: an invalid argument; or strict, an invalid variable.
+        BundleRefused: as read_bundle().
+    """
+    environment, fault = dict(os.environ), None
+    while True:
+        try:
+            settings = Settings.read(environment, bundle=path, **arguments)
+            if settings.log:
+                from hubbub.client.stderr_log import log_to_stderr  # noqa: PLC0415 of few apps
+
+                log_to_stderr(settings.log)
+            bundle = read_bundle(settings.bundle, operator=operator)
+            transport = transport_of(bundle, settings, insecure=insecure)
+        except BadParameter as error:
+            subject, _, problem = str(error).partition(" ")
+            name = subject.removeprefix("HUBBUB_").lower()
+            variable = f"HUBBUB_{name.upper()}"
+            if name == "bundle" or arguments.get(name) is not None or variable not in environment:
+                raise
+            fault = fault or BadParameter(f"{variable} {problem}")
+            del environment[variable]
+        else:
+            break
+    if fault:
+        if settings.is_strict(development=bundle.development):
+            raise fault
+        warn("nothing is reported: %s", fault)
+        settings = replace(settings, disabled=True)
+    return settings, bundle, transport
 
 
 def transport_of(bundle: Bundle, settings: Settings, *, insecure: bool) -> Transport:

@@ -73,11 +73,11 @@ def relay_to(relay: str, *, gateway: bytes, shuffler: str, roots: str | None) ->
     place = relay_place(relay)
     if not gateway:
         raise BadParameter(
-            "the bundle has no gateway key, which a relay needs; make one with: hubbub "
+            "relay needs a gateway key, which the bundle has not; make one with: hubbub "
             "keys gateway FOLDER, and build the bundle"
         )
     if not is_installed("pyhpke"):
-        raise BadParameter(f"a relay needs pyhpke: {install_with('relay')}")
+        raise BadParameter(f"relay needs pyhpke: {install_with('relay')}")
     arguments = place, gateway, shuffler.rpartition("://")[2], roots
     return LazyTransport(partial(_dial_relay, *arguments), bears_forks=True)
 
