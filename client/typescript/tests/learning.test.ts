@@ -109,7 +109,7 @@ test("a metric that is no model is told by report()", async () => {
     name: "ValueOutOfDomain",
     message: /^metric "scores": coordinate "[a-z0-9]+" is not a finite number$/,
   });
-  const notOnes = [[1, , 2], new DataView(new ArrayBuffer(24)), BigInt64Array.of(1n, 2n, 3n)];
+  const notOnes = [[1, , 2], new DataView(new ArrayBuffer(24)), ["1", "2", "3"]];
   for (const value of notOnes) {
     assert.throws(() => client.report("scores", value as unknown as number[]), ValueOutOfDomain);
   }
