@@ -37,6 +37,8 @@ def fields_file() -> str:
         "CAPS": dict(_fields(Caps)),
     }
     parts = [_table(name, rules) for name, rules in tables.items()]
+    operators = [field.name for field in fields_of(Metric) if field.entry.operator]
+    parts.append(f"export const OPERATORS: readonly string[] = {json.dumps(operators)};\n")
     return _HEAD + "\n".join([*parts, _definition(), _parameters()])
 
 

@@ -25,7 +25,9 @@ from hubbub.client import (
     TryAgain,
     default_client,
 )
+from hubbub.client.doctor import device_checks, examine
 from hubbub.client.inspection import peek
+from hubbub.client.startup import WRONG_FILE
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import (
     BadParameter,
@@ -34,7 +36,8 @@ from hubbub.errors import (
     UnknownMetric,
     ValueOutOfDomain,
 )
-from tests.support.bundles import Signed
+from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.client_parts import client_state, disconnect, store_reports
 from tests.support.devices import idle_client
 from tests.support.waiting import HANG_SECONDS
@@ -261,6 +264,20 @@ def test_an_invalid_variable_disables_the_client_and_raises_only_if_strict(
     if name != "STRICT":
         with pytest.raises(BadParameter, match=f"^HUBBUB_{name} "):
             default_client.init(signed.path, strict=True)
+
+
+def test_the_operators_bundle_is_refused_if_strict_and_warned_of_otherwise(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fields = {"mechanism": "grr", "epsilon": 1.0, "values": ["a", "b"], "keep": "400d"}
+    signed = make_signed(tmp_path, catalog_toml(metric_toml("theme", **fields)), start=DAY)
+    with pytest.raises(BundleRefused, match="operator's bundle, for the aggregator"):
+        Client.from_bundle(signed.path, strict=True)
+    with caplog.at_level(logging.WARNING, "hubbub.client"):
+        Client.from_bundle(signed.path, strict=False).close(0)
+    assert caplog.text.count("ship app.hubbub") == 1
+    findings = examine(device_checks(bundle=signed.path)[1:2])
+    assert ("fault", WRONG_FILE) in [(finding.verdict, finding.text) for finding in findings]
 
 
 def test_a_decision_in_a_disabled_run_is_stored(

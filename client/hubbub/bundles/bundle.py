@@ -22,6 +22,7 @@ from hubbub.catalog.values.list_versions import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.development_messages import wrong_place
 from hubbub.errors.grammar import did_you_mean
+from hubbub.fields.field import fields_of
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import NAME, is_address, is_whole, metric_name_of
 from hubbub.oblivious.key_config import read_config
@@ -134,6 +135,16 @@ class Bundle:
             _check_tokens(self.metrics, self.streams)
         line = line_of(self.handovers, self.operator) if self.operator else ()
         set_derived(self, line=line)
+
+    @property
+    def is_operators(self) -> bool:
+        """Whether it contains what devices do not need: it is the file for the aggregator."""
+        return any(
+            not member.is_default(member.of(metric))
+            for metric in self.metrics.values()
+            for member in fields_of(Metric)
+            if member.entry.operator
+        )
 
     def refuse_elsewhere(self, *, development: bool, path: str) -> None:
         """Raises BundleRefused if bundle and service disagree about being in development."""

@@ -22,7 +22,7 @@ from hubbub.bundles.encoding import MALFORMED, to_text
 from hubbub.catalog import EPOCH_SECONDS
 from hubbub.client.inspection import peek, state_folders
 from hubbub.client.settings import Settings
-from hubbub.client.startup import state_home, transport_of
+from hubbub.client.startup import WRONG_FILE, state_home, transport_of
 from hubbub.client.state.contract import SENT
 from hubbub.client.transport.contract import NotSent
 from hubbub.client.trust.store import possible_paths, read_places, read_trust
@@ -113,6 +113,8 @@ def _bundle(bundle: Bundle, now: float) -> Iterator[Finding]:
         f"serial {bundle.serial}, {kind}{len(bundle.metrics)} metrics, signed by "
         f"{to_text(bundle.operator)}",
     )
+    if bundle.is_operators:
+        yield Finding("bundle", "fault", WRONG_FILE)
     expired = [m.name for m in bundle.metrics.values() if m.expires < _day(now).date()]
     if expired:
         text = f"expired, so that no device reports them: {', '.join(expired)}"

@@ -145,6 +145,11 @@ class Settings:
         return sys.flags.dev_mode or development if self.strict is None else self.strict
 
 
+def variables() -> dict[str, str]:
+    """Returns a copy of the environment, from which a start deletes invalid variables."""
+    return dict(os.environ)
+
+
 def epsilon_limit(max_epsilon: float | None, name: str = "max_epsilon") -> float:
     """Returns the largest allowed epsilon in nats, infinity for None. Raises BadParameter."""
     check_arguments(**{name: max_epsilon})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.client.files import NOWHERE, resolved_folder
 from hubbub.client.lazy_log import warn
-from hubbub.client.settings import Account, Settings
+from hubbub.client.settings import Account, Settings, variables
 from hubbub.client.state.contract import State
 from hubbub.client.state.database import FILE_NAME, Damaged
 from hubbub.client.state.folder import FolderState
@@ -59,6 +59,9 @@ _LAUNCHERS: Final = frozenset(
 """Programs that run somebody's app, and `python` itself: two operators' apps have the name."""
 
 
+WRONG_FILE: Final = "the operator's bundle, for the aggregator; ship app.hubbub"
+
+
 def state_home() -> Path:
     """Returns this user's folder of state folders, one per operator; NOWHERE without a home."""
     try:
@@ -82,9 +85,9 @@ def opened(
 
     Raises:
         BadParameter: an invalid argument; or strict, an invalid variable.
-        BundleRefused: as read_bundle().
+        BundleRefused: as read_bundle(); or strict, the bundle is the operator's.
     """
-    environment, fault = dict(os.environ), None
+    environment, fault = variables(), None
     while True:
         try:
             settings = Settings.read(environment, bundle=path, **arguments)
@@ -104,6 +107,11 @@ def opened(
             del environment[variable]
         else:
             break
+    if bundle.is_operators:
+        problem = f"{settings.bundle}: {WRONG_FILE}"
+        if settings.is_strict(development=bundle.development):
+            raise BundleRefused(problem)
+        warn("%s", problem)
     if fault:
         if settings.is_strict(development=bundle.development):
             raise fault

@@ -472,6 +472,17 @@ test("what has a default waits for the end of its epoch, also as a page goes awa
   assert.equal(shuffler.reports, 5);
 });
 
+test("the operator's bundle is refused if strict", async () => {
+  const opened = await openBundle(bundleBytes, null);
+  const metrics = new Map(opened.metrics);
+  for (const [name, metric] of metrics)
+    metrics.set(name, { ...metric, entry: { ...metric.entry, keep: "400d" } });
+  const clientOf = (bundle: Bundle) =>
+    Client.over(bundle, new MemoryStorage(), new FakeShuffler(), { strict: true });
+  await clientOf(opened);
+  await assert.rejects(clientOf({ ...opened, metrics }), /is the operator's.*; ship app.hubbub/);
+});
+
 test("an app that says nothing of what its metrics are told apart by hears of it", async () => {
   const apartLife = lives.apart;
   const apartBundle = await openBundle(new TextEncoder().encode(apartLife.signed), null);

@@ -1,5 +1,6 @@
 /** Checks the options of an app when it opens a client, since JavaScript has no compiler. */
 import type { Bundle } from "../catalog/bundle.js";
+import { OPERATORS } from "../catalog/fields.js";
 import { BadParameter } from "../errors.js";
 import type { Options } from "./client.js";
 import type { Diagnostics } from "./diagnostics.js";
@@ -114,6 +115,9 @@ export function refuseUnfit(options: Options, bundle: Bundle, diagnostics: Diagn
   };
   if ("account" in options && options.account !== undefined && bundle.line.length && !bundle.tokens)
     refuse("account", "account is given, but the bundle's reports need no tokens; leave it out");
+  const entries = [...bundle.metrics.values()].map(({ entry }) => entry);
+  if (entries.some((entry) => OPERATORS.some((field) => field in entry)))
+    refuse("operator", "bundle is the operator's, for the aggregator; ship app.hubbub");
   const fields = [...bundle.metrics.values()].flatMap(({ breakdown, experiment }) =>
     (breakdown?.fields ?? []).filter((field) => field !== experiment?.name),
   );
