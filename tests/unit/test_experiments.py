@@ -24,6 +24,7 @@ from hubbub.signing.testing import make_bundle
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.client_parts import drawn_reports
+from tests.support.devices import idle_client
 
 SIGNING = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 
@@ -168,7 +169,9 @@ def test_a_report_names_its_arm_until_the_operator_stops_an_arm(tmp_path: Path) 
         assert _stream(client) == "saved"
 
 
-def test_an_opted_out_person_is_in_no_experiment(tmp_path: Path) -> None:
+def test_an_opted_out_person_is_in_no_experiment(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     bundle = make_bundle(_catalog_file(tmp_path, CATALOG)).bundle
     client = _of_arm(bundle, "new")
     client.disable()
@@ -180,6 +183,11 @@ def test_an_opted_out_person_is_in_no_experiment(tmp_path: Path) -> None:
     not_a_text: Any = ["a secret"]
     with pytest.raises(UnknownMetric, match=r"^an experiment is named by a text, not by list$"):
         client.arm(not_a_text)
+    assert not client.outcomes, "report() was not called"
+    with caplog.at_level("WARNING", "hubbub.client"):
+        lenient = idle_client(bundle, strict=False)
+        assert not lenient.arm("new_men")
+    assert "arm() is used wrongly: no experiment is called" in caplog.text
 
 
 @pytest.mark.parametrize(

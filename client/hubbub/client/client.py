@@ -256,7 +256,9 @@ class Client:
         try:
             return self._reporter.arm(experiment)
         except UnknownMetric as error:
-            self._mistakes.outcome_of(error, Outcome.UNKNOWN_METRIC)
+            if self._mistakes.strict:
+                raise
+            self._diagnostics.warn_once("arm", "arm() is used wrongly: %s", error)
             return ""
 
     def learn(self, model: str, features: Any, label: Any) -> Outcome:

@@ -395,6 +395,10 @@ test("a bundle's text in place of its path is not shown whole", async () => {
     assert.equal(error.message.includes(text), text === "no/such/file");
     assert.ok(error.message.length < 300 && error.cause === undefined);
   }
+  await writeFile(bundle, "a note");
+  const error = await tried(openNode as unknown as Loose, { bundle, folder });
+  assert.ok((error as Error).message.startsWith(`${bundle}: the bundle is refused: it must have`));
+  await writeFile(bundle, bundleBytes);
 });
 
 test("a value that lacks a part is refused with the names of all parts", () => {

@@ -58,7 +58,12 @@ export async function open(options: NodeOptions): Promise<Client> {
   const place = await within(after(BUNDLE_SECONDS), stat(options.folder)).catch(() => null);
   if (place && !place.isDirectory())
     throw new BadParameter("open(): folder is a file; give a folder");
-  const bundle = await openBundle(await contentOf(options.bundle), operator);
+  const bundle = await openBundle(await contentOf(options.bundle), operator).catch(
+    (error: unknown) => {
+      if (!(error instanceof BundleRefused)) throw error;
+      throw new BundleRefused(`${nameOf(options.bundle)}${error.message}`, { cause: error.cause });
+    },
+  );
   const connections = relayAndIssuer(bundle, options, httpsPost(withSystems(bundle.roots)));
   return Client.over(
     bundle,
@@ -85,9 +90,14 @@ async function contentOf(bundle: string | URL | Uint8Array) {
   } catch (error) {
     // Node's message and cause may quote the argument, which may be the whole text of a bundle.
     const { code, name } = error as NodeJS.ErrnoException;
-    const from = String(bundle).length < MAX_SHOWN ? `${String(bundle)}: ` : "";
     throw new BundleRefused(
-      `${from}the bundle cannot be read: ${code ?? name}; give the path of its file, or its bytes`,
+      `${nameOf(bundle)}the bundle cannot be read: ${code ?? name}; give the path of its file, or its bytes`,
     );
   }
+}
+
+/** A bundle's file, for errors: "FILE: "; empty for content, or for content in place of a file. */
+function nameOf(bundle: string | URL | Uint8Array): string {
+  const isFile = !(bundle instanceof Uint8Array) && String(bundle).length < MAX_SHOWN;
+  return isFile ? `${String(bundle)}: ` : "";
 }
