@@ -81,8 +81,7 @@ class CountNoise:
     @property
     def variance(self) -> float:
         """Variance of the number."""
-        square_sum = sum(w * (number - self.reach) ** 2 for number, w in enumerate(self.weights))
-        return float(Fraction(square_sum, sum(self.weights)))
+        return _variance(self.odds, self.reach)
 
     def variance_above(self, above: int) -> float:
         """Variance of the number in an epoch that was released since reports and dummies sufficed.
@@ -114,6 +113,13 @@ def _weights(odds: int, reach: int) -> tuple[int, ...]:
     # PRIVACY: from the ends inwards, rounded down, so that no quotient is above the odds.
     side = list(accumulate(range(reach), lambda weight, _: weight * odds >> _BITS, initial=_UNIT))
     return (*side, *side[-2::-1])
+
+
+@lru_cache(maxsize=256)
+def _variance(odds: int, reach: int) -> float:
+    weights = _weights(odds, reach)
+    square_sum = sum(w * (number - reach) ** 2 for number, w in enumerate(weights))
+    return float(Fraction(square_sum, sum(weights)))
 
 
 @lru_cache(maxsize=4096)
