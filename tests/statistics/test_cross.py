@@ -80,6 +80,19 @@ def test_parts_that_are_independent_are_called_so_as_often_as_is_said() -> None:
     assert marked <= 38
 
 
+def test_independent_parts_of_few_reports_are_hardly_ever_called_associated() -> None:
+    """60 tables: of 5% beyond 14, and of a thousandth beyond 3, with a chance below 1e-6 each."""
+    mechanism, chance = PairedParts(0.3, (8, 8)), np.random.default_rng(5)
+    listed, codes = listed_parts({"a": "stuvwxyz", "b": "stuvwxyz"}), [*mechanism.probes()]
+    drawn = []
+    for _ in range(60):
+        counts = chance.multinomial(100, [1 / len(codes)] * len(codes)).tolist()
+        tiers = [(mechanism, draw(mechanism, codes, counts, chance))]
+        drawn.append(crossed(tiers, listed, answer(*tiers[0], listed), ("a", "b")))
+    assert sum(table.association.p_value < 0.001 for table in drawn) <= 3
+    assert sum(any(cell.departs for cell in table.cells) for table in drawn) <= 14
+
+
 @pytest.mark.thorough
 def test_census_tables_are_as_near_as_they_were_measured_and_intervals_hold() -> None:
     """Of six pairs, four times: V in nine of ten; shares within rows in 93 of 100."""

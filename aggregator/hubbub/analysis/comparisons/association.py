@@ -133,17 +133,15 @@ def departures(table: Table) -> Floats:
 
 
 def _interaction(shares: Floats, feasible: Floats, spread: Floats) -> tuple[Floats, Floats]:
-    """The table minus the product of its margins, and the covariance of that difference.
+    """The table less the product of its margins, and the covariance of that difference.
 
-    Estimated margins have errors, to first order in each row and column, to second as a product.
+    The product is taken to first order around the feasible margins: the product of two estimated
+    margins has a longer tail than the normal law, and matters for few reports.
     """
-    projection = np.eye(shares.size) - 1 / shares.size
-    spread = projection @ spread @ projection
-    linear_part = _margin_projection(feasible)
-    cells = spread.reshape(*shares.shape, *shares.shape)
-    of_rows, of_columns = cells.sum(axis=(1, 3)), cells.sum(axis=(0, 2))
-    departures = shares - np.outer(shares.sum(axis=1), shares.sum(axis=0))
-    return departures, linear_part @ spread @ linear_part.T + np.kron(of_rows, of_columns)
+    less_margins = _margin_projection(feasible)
+    departures = (less_margins @ shares.reshape(-1)).reshape(shares.shape)
+    linear_part = less_margins @ (np.eye(shares.size) - 1 / shares.size)
+    return departures, linear_part @ spread @ linear_part.T
 
 
 def _margin_projection(feasible: Floats) -> Floats:
