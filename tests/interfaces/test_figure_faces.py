@@ -107,6 +107,13 @@ def test_figures_are_the_same_from_every_face(address: str, capsys: Capture, met
         assert row["figure"] in answer._repr_html_()
 
 
+@pytest.mark.parametrize("lacking", ["anytime=true", "percentile=50", "below=1"])
+def test_an_export_of_figures_refuses_what_figures_lack(address: str, lacking: str) -> None:
+    response = web.get(f"{address}/v1/metrics/use/export?{lacking}")
+    assert response.status_code == 400
+    assert lacking.partition("=")[0] in response.json()["detail"]
+
+
 def test_active_devices_are_counted_in_running_and_complete_windows(address: str) -> None:
     """Day 19,999 begins a week, of which two days are here; the newer one accepts reports."""
     rows = web.get(f"{address}/v1/metrics/use/figures").json()["values"]

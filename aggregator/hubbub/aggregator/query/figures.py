@@ -63,13 +63,18 @@ def meant_query(
 ) -> tuple[EstimateQuery, "FigureKind"]:
     """The question with the epochs that are meant, of an activity or a retention all; the kind.
 
-    Raises BadParameter if the metric has no figures, or no cohorts.
+    Raises BadParameter if the metric has no figures or no cohorts, or for what figures lack.
     """
     kind = figure_kind(metric)
     if kind is None:
         raise BadParameter(
             f'metric "{metric.name}" has no figures: only a funnel, a rate, an activity '
             f"or a retention has; request its estimates: hubbub query {metric.name}"
+        )
+    if query.anytime or query.asks_ranks:
+        raise BadParameter(
+            f'metric "{metric.name}" has figures, with intervals for one look and no percentiles: '
+            "leave anytime, percentile and below out"
         )
     if by_cohort and not kind.has_cohorts:
         raise BadParameter(

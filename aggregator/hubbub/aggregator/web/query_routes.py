@@ -241,14 +241,14 @@ async def export(
     anytime: Anytime = False,
 ) -> Response:
     """Returns all estimates, figures if the metric has them, or percentiles, as a file."""
-    if own_figures := await _figures_of(query, question.name, question.query):
-        return await run_in_threadpool(_file, "figures", own_figures, format)
     refined = replace(
         question.query,
         percentiles=tuple(percentile or ()),
         below=tuple(below or ()),
         anytime=anytime,
     )
+    if own_figures := await _figures_of(query, question.name, refined):
+        return await run_in_threadpool(_file, "figures", own_figures, format)
     answer = await query.estimate(question.name, refined)
     question_name: QueryName = "percentiles" if refined.asks_ranks else "estimates"
     return await run_in_threadpool(_file, question_name, answer, format)
@@ -364,7 +364,7 @@ async def take_along(
     metric = query.collected.bundle.metric(question.name)
     if figure_kind(metric):
         answer = "figures"
-        # Figures have no strings, and no look at any time.
+        # Figures have no strings.
         whole_query, _ = meant_query(metric, refined, by_cohort=False)
         refined = EstimateQuery(range=whole_query.range, confidence=whole_query.confidence)
         with suppress(BatchTooSmall):

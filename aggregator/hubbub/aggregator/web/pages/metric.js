@@ -199,14 +199,14 @@ function changeOf(answer) {
 async function takeAway() {
   const { asked: parameters, body } = question();
   const { confidence } = parameters;
-  const query = metric.figures ? { ...epochsOfFigures(parameters), confidence } : parameters;
-  const answer = await ask(`${path}/commands`, { ...query, ...lookParameters(), origin: location.origin }, body);
+  const query = metric.figures ? { ...epochsOfFigures(parameters), confidence } : { ...parameters, ...lookParameters() };
+  const answer = await ask(`${path}/commands`, { ...query, origin: location.origin }, body);
   $("commands").textContent = `${answer.shell}\n\n${answer.notebook}`;
   const buttons = answer.files.map((format) => {
     const name = `${address.state.name}.${format}`;
     return button(`Download ${format === "csv" ? "CSV" : "Parquet"}`, async () => {
       try {
-        await download(`${path}/export`, { ...query, ...lookParameters(), format }, name);
+        await download(`${path}/export`, { ...query, format }, name);
       } catch (error) {
         showState($("flags"), error);
       }
