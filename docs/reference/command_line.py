@@ -44,13 +44,13 @@ def page() -> str:
         if level == _TOP_LEVEL:
             above = set()
         section = _command(title, help_text, parser, level=level, shared=shared, above=above)
-        text.append(_once(section, title, first_with))
+        text.append(_link_repeated_section(section, title, first_with))
         above |= {_entry(action) for action in _listed_actions(parser._actions)}
         above.add(parser.epilog or "")
     return "".join(text).rstrip() + "\n"
 
 
-def _once(section: str, title: str, first_with: dict[str, str]) -> str:
+def _link_repeated_section(section: str, title: str, first_with: dict[str, str]) -> str:
     """A section, with a link in place of a list of shared arguments that stands in an earlier one.
 
     Args:

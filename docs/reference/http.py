@@ -235,7 +235,7 @@ def _type(schema: Mapping[str, Any]) -> str:
         return f"{types[0]}?" if short else " or ".join(types)
     if choices := schema.get("enum") or [value for value in (schema.get("const"),) if value]:
         return _choices(choices)
-    return _plain(schema)
+    return _type_text(schema)
 
 
 def _choices(choices: Sequence[object]) -> str:
@@ -246,7 +246,7 @@ def _choices(choices: Sequence[object]) -> str:
     return "; or, also with `-` before it, ".join(lists) if signed else lists[0]
 
 
-def _plain(schema: Mapping[str, Any]) -> str:
+def _type_text(schema: Mapping[str, Any]) -> str:
     kind = str(schema.get("type", "anything"))
     more = schema.get("items") or schema.get("additionalProperties")
     if isinstance(more, dict) and more:

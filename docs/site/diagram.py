@@ -23,7 +23,7 @@ class _Picture:
     rows: Sequence[list[str]]
 
 
-def drawn(mermaid: str) -> str:
+def flowchart_svg(mermaid: str) -> str:
     """The SVG of a flowchart from the bottom up: named groups of names, and arrows among them."""
     group, kinds = "", dict[str, str]()
     arrows: list[tuple[str, str]] = []

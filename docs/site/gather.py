@@ -7,7 +7,7 @@ from os.path import normpath, relpath
 from pathlib import Path
 from typing import Final
 
-from docs.site.diagram import drawn
+from docs.site.diagram import flowchart_svg
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
@@ -75,7 +75,7 @@ def _write(folder: Path, name: str) -> set[str]:
         here = str(Path(page_of(name)).parent)
         return f"{start}{relpath(page_of(to), here)}{anchor}{end}"
 
-    text = _MERMAID.sub(lambda found: drawn(found[1]), text)
+    text = _MERMAID.sub(lambda found: flowchart_svg(found[1]), text)
     text = _outside_code(text, lambda part: _LINK.sub(link, part))
     if page_of(name).startswith("source/"):
         text = f"---\nsearch:\n  exclude: true\n---\n\n{text}"

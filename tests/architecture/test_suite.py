@@ -167,7 +167,7 @@ def _places(node: ast.AST, within: str = "") -> Iterator[str]:
         yield from _places(child, inside)
 
 
-def _own(paced: set[str], calls: list[str]) -> list[str]:
+def _unpaced(paced: set[str], calls: list[str]) -> list[str]:
     return [call for call in calls if call.partition(":")[0] not in paced]
 
 
@@ -189,7 +189,7 @@ def test_every_test_runs_in_make_test_or_in_make_test_rest() -> None:
 
 def test_no_test_has_a_limit_of_its_own() -> None:
     assert (
-        _own({"tests/system/chaos/house.py", "tests/system/torture_app.py"}, _calls_in(_limit))
+        _unpaced({"tests/system/chaos/house.py", "tests/system/torture_app.py"}, _calls_in(_limit))
         == []
     )
     assert _calls_in(lambda called, _: called == "pytest.mark.timeout") == []

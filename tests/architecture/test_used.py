@@ -18,7 +18,7 @@ PUBLIC = {
 }
 
 
-def _used(module: Iterable[ast.AST]) -> Iterator[str]:
+def _used_names(module: Iterable[ast.AST]) -> Iterator[str]:
     """Names that are read, imported or looked up as text; not those that are only defined."""
     for node in module:
         if isinstance(node, ast.Name):
@@ -42,7 +42,7 @@ def _defined(tree: ast.AST) -> Iterator[str]:
 
 def unused(sources: Iterable[Path]) -> set[str]:
     modules = [nodes(path.read_text()) for path in sources]
-    used = Counter(name for module in modules for name in _used(module))
+    used = Counter(name for module in modules for name in _used_names(module))
     return {
         name
         for module in modules

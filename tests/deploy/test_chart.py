@@ -199,14 +199,14 @@ def test_each_of_two_parties_has_only_its_own_service_and_redis(
     [other] = [d for d in documents if d["metadata"]["name"] == f"prod-hubbub-{party}-peer"]
     assert other["kind"] == "Service"
     assert [port["port"] for port in other["spec"]["ports"]] == [port]
-    policy = _named(documents, "NetworkPolicy")[f"prod-hubbub-{party}"]["spec"]
+    policy = _by_name(documents, "NetworkPolicy")[f"prod-hubbub-{party}"]["spec"]
     there = values["networkPolicies"]["peer"]
     assert {"ports": [{"port": port}], "from": there} in policy["ingress"]
     rule = {"ports": [{"port": int(values["peer"].partition(":")[2])}], "to": there}
     assert rule in policy["egress"]
     secrets = {v["secret"]["secretName"] for v in pods[party]["volumes"] if "secret" in v}
     assert ("hubbub-opening-keys" in secrets) is (party == "aggregator")
-    assert [*_named(documents, "ServiceMonitor")] == [f"prod-hubbub-{party}"]
+    assert [*_by_name(documents, "ServiceMonitor")] == [f"prod-hubbub-{party}"]
 
 
 def test_the_issuers_party_has_its_service_and_its_redis_alone(
@@ -227,12 +227,12 @@ def test_the_issuers_party_has_its_service_and_its_redis_alone(
             assert path[1] in mounts, argument
     secrets = {v["secret"]["secretName"] for v in pods["issuer"]["volumes"] if "secret" in v}
     assert secrets == {"hubbub-token-key", "hubbub-accounts", "hubbub-issuer-tls"}
-    policies = _named(documents, "NetworkPolicy")
+    policies = _by_name(documents, "NetworkPolicy")
     assert set(policies) == {"prod-hubbub-issuer", "prod-hubbub-redis-issuer"}
     egress = policies["prod-hubbub-issuer"]["spec"]["egress"]
     outward = [port["port"] for rule in egress for port in rule["ports"]]
     assert outward == [53, 53, 6379, 443]
-    [monitor] = _named(documents, "ServiceMonitor").values()
+    [monitor] = _by_name(documents, "ServiceMonitor").values()
     [endpoint] = monitor["spec"]["endpoints"]
     assert (endpoint["scheme"], endpoint["port"]) == ("http", "metrics")
     assert not [d for d in documents if d["metadata"]["name"].endswith("-peer")]
@@ -264,13 +264,13 @@ def test_a_third_party_has_a_relay_and_nothing_of_the_other_two(cache: Path) -> 
     assert "envFrom" not in container
     secrets = [v["secret"]["secretName"] for v in pod["volumes"] if "secret" in v]
     assert secrets == ["hubbub-relay-tls"]
-    [policy] = _named(documents, "NetworkPolicy").values()
+    [policy] = _by_name(documents, "NetworkPolicy").values()
     assert policy["spec"]["egress"][1:] == [{"ports": [{"port": 7077}], "to": there}]
     assert policy["spec"]["ingress"][0] == {"ports": [{"port": 7080}]}
-    [service] = _named(documents, "Service").values()
+    [service] = _by_name(documents, "Service").values()
     assert [(port["name"], port["port"]) for port in service["spec"]["ports"]] == [("devices", 443)]
     default = {**RELAY, "relay": {"gateway": "https://reports.example.org/gateway"}}
-    [policy] = _named(_documents(default, cache), "NetworkPolicy").values()
+    [policy] = _by_name(_documents(default, cache), "NetworkPolicy").values()
     assert policy["spec"]["egress"][1:] == [{"ports": [{"port": 443}], "to": there}]
 
 
@@ -316,7 +316,7 @@ def test_policies_say_who_may_talk_to_whom(cache: Path) -> None:
         for document in documents
         if document["kind"] in {"Deployment", "StatefulSet"}
     }
-    policies = [policy["spec"] for policy in _named(documents, "NetworkPolicy").values()]
+    policies = [policy["spec"] for policy in _by_name(documents, "NetworkPolicy").values()]
 
     def allowed(source: str, target: str, port: int) -> bool:
         return all(
@@ -343,7 +343,7 @@ def test_policies_say_who_may_talk_to_whom(cache: Path) -> None:
     assert allowed("shuffler", "redis-pool", 6379)
     assert allowed("aggregator", "redis-totals", 6379)
     assert allowed("aggregator", "shuffler", 7073)
-    services = [service["spec"] for service in _named(documents, "Service").values()]
+    services = [service["spec"] for service in _by_name(documents, "Service").values()]
     [devices] = [spec["ports"] for spec in services if spec.get("type") == "LoadBalancer"]
     assert [(port["name"], port["port"]) for port in devices] == [
         ("devices", 443),
@@ -363,9 +363,9 @@ def test_a_prometheus_operator_is_told_what_to_scrape_and_when_to_call(
     cache: Path, tmp_path: Path
 ) -> None:
     documents = _documents(EVERYTHING, cache)
-    services = _named(documents, "Service")
+    services = _by_name(documents, "Service")
     jobs = set()
-    for monitor in _named(documents, "ServiceMonitor").values():
+    for monitor in _by_name(documents, "ServiceMonitor").values():
         assert monitor["metadata"]["labels"]["release"] == "prometheus"
         [endpoint] = monitor["spec"]["endpoints"]
         selector = monitor["spec"]["selector"]
@@ -380,7 +380,7 @@ def test_a_prometheus_operator_is_told_what_to_scrape_and_when_to_call(
         assert service_name.removeprefix("prod-") in INSTALLING.read_text()
         jobs |= {rule["replacement"] for rule in endpoint["relabelings"]}
     assert jobs == {"hubbub-shuffler", "hubbub-aggregator"}
-    [rule] = _named(documents, "PrometheusRule").values()
+    [rule] = _by_name(documents, "PrometheusRule").values()
     alerts = yaml.safe_load((ROOT / "deploy" / "prometheus" / "alerts.yml").read_text())
     assert [
         (alert["alert"], alert["expr"])
@@ -399,7 +399,7 @@ def test_a_prometheus_operator_is_told_what_to_scrape_and_when_to_call(
 def test_the_ways_in_lead_to_services_that_the_chart_makes(cache: Path) -> None:
     ports = {
         (name.removeprefix("prod-"), key)
-        for name, service in _named(_documents(NEEDED, cache), "Service").items()
+        for name, service in _by_name(_documents(NEEDED, cache), "Service").items()
         for port in service["spec"]["ports"]
         for key in (port["name"], port["port"])
     }
@@ -419,7 +419,7 @@ def test_an_aggregator_may_reach_only_the_login_provider(
     cache: Path,
 ) -> None:
     def outward(values: dict[str, Any]) -> list[dict[str, Any]]:
-        policies = _named(_documents(values, cache), "NetworkPolicy")
+        policies = _by_name(_documents(values, cache), "NetworkPolicy")
         rules: list[dict[str, Any]] = policies["prod-hubbub-aggregator"]["spec"]["egress"]
         inward = {53, 7073, 6379}
         return [rule for rule in rules if not {port["port"] for port in rule["ports"]} <= inward]
@@ -437,7 +437,7 @@ def test_an_aggregator_may_reach_only_the_login_provider(
     assert outward(NEEDED | {"aggregator": {"totals": "/files"}}) == []
 
 
-def _named(documents: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
+def _by_name(documents: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
     return {
         document["metadata"]["name"]: document for document in documents if document["kind"] == kind
     }

@@ -39,15 +39,15 @@ WITH_TOKENS = 'tokens = { issuer = "https://127.0.0.1:7090" }\n' + CATALOG
 
 
 @pytest.fixture(scope="module")
-def whole() -> dict[str, Any]:
+def compose_document() -> dict[str, Any]:
     loaded: dict[str, Any] = yaml.safe_load((COMPOSE / "compose.yaml").read_text())
     return loaded
 
 
 @pytest.fixture(scope="module")
-def file(whole: dict[str, Any]) -> dict[str, Any]:
+def file(compose_document: dict[str, Any]) -> dict[str, Any]:
     """The issuer's, with what its Redis has of the whole one's, and no provider."""
-    document = extended("issuer", whole)
+    document = extended("issuer", compose_document)
     issuer = document["services"]["issuer"]
     issuer["command"] = [re.sub(r"\$\{\w+:-\}", "", word) for word in issuer["command"]]
     return document
@@ -107,12 +107,12 @@ def test_a_provider_is_named_in_the_environment_of_compose(monkeypatch: pytest.M
 
 @pytest.fixture
 def machines(
-    file: dict[str, Any], whole: dict[str, Any], parties: dict[str, Path], tmp_path: Path
+    file: dict[str, Any], compose_document: dict[str, Any], parties: dict[str, Path], tmp_path: Path
 ) -> Iterator[tuple[Machine, Machine]]:
     if not has_tls():
         pytest.skip("this Redis server has no TLS: install redis-server, that of Debian has")
     issuer = Machine(file, parties["issuer"], tmp_path / "issuer")
-    both = Machine(whole, parties["both"], tmp_path / "both")
+    both = Machine(compose_document, parties["both"], tmp_path / "both")
     try:
         for machine, name in ((issuer, "redis-issuer"), (both, "redis-pool")):
             machine.start(name)

@@ -64,20 +64,20 @@ def test_the_compose_file_runs_and_the_relay_forwards_reports(
             [used] = service[kind]
             shutil.copy(certificates / f"shuffler.{end}", tmp_path / used["target"].lstrip("/"))
 
-        def here(word: str) -> str:
+        def local_path(word: str) -> str:
             word = re.sub(r"\$\{HUBBUB_GATEWAY:[^}]*\}", door_of(up), word)
             for inner, outer in ports.items():
                 word = re.sub(rf"(0\.0\.0\.0|127\.0\.0\.1):{inner}\b", f"127.0.0.1:{outer}", word)
             return word.replace("/etc/hubbub", f"{tmp_path}/etc/hubbub")
 
-        command = [sys.executable, *service["entrypoint"][1:], *map(here, service["command"])]
+        command = [sys.executable, *service["entrypoint"][1:], *map(local_path, service["command"])]
         # What a shuffler of a development shows no system knows.
         environment = {"PATH": os.environ["PATH"], "SSL_CERT_FILE": str(certificates / "ca.pem")}
         relay = Child("relay", command, environment, tmp_path / "relay.log")
         try:
             eventually(lambda: "started" in (tmp_path / "relay.log").read_text())
             probe = [sys.executable, *service["healthcheck"]["test"][2:]]
-            subprocess.run([here(word) for word in probe], check=True)
+            subprocess.run([local_path(word) for word in probe], check=True)
             url = f"https://127.0.0.1:{ports[7080]}"
             with Client.from_bundle(up.bundle, state_dir=tmp_path / "device", relay=url) as client:
                 assert client.report("theme", "dark") is Outcome.QUEUED

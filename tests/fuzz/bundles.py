@@ -63,12 +63,12 @@ def bundles() -> Mapping[str, Target]:
     body = signed.path.read_bytes().split(b"\n")[1]
     table = folder / "streams.json"
 
-    def opened(data: bytes) -> None:
+    def open_fuzzed(data: bytes) -> None:
         with suppress(BundleRefused):
             use(open_bundle(sign(data), "fuzzed"), table)
 
     return {
-        "bundle_signed": Target([body], opened, varied, 16_384),
+        "bundle_signed": Target([body], open_fuzzed, varied, 16_384),
         "bundle_proof": _proof(folder / "log", signed.bundle),
     }
 
@@ -86,7 +86,7 @@ def _proof(folder: Path, bundle: Bundle) -> Target:
     )
     trust_json = json.dumps(first_trust.data())
 
-    def opened(line: bytes) -> None:
+    def open_fuzzed(line: bytes) -> None:
         trust = Trust.load(json.loads(trust_json))
         with suppress(BundleRefused):
             trust.admit("app", open_bundle(contents[-1] + line, "fuzzed"), None, [])
@@ -94,7 +94,7 @@ def _proof(folder: Path, bundle: Bundle) -> Target:
         assert pinned is not None
         assert pinned.root in (first.checkpoint.root, log.checkpoint.root)
 
-    return Target([prove_bundle(log).dump()], opened, varied, 16_384)
+    return Target([prove_bundle(log).dump()], open_fuzzed, varied, 16_384)
 
 
 def sign(body: bytes) -> bytes:

@@ -20,7 +20,7 @@ from hubbub.client.ledger import FOREIGN, Account, merge
 from hubbub.client.transport.contract import TryAgain
 from hubbub.client.transport.messages import answer_in
 from hubbub.client.trust.accepted_bundles import Trust
-from hubbub.client.trust.store import held
+from hubbub.client.trust.store import lock_store
 from hubbub.conservation import Window
 from hubbub.errors import (
     BadParameter,
@@ -72,7 +72,7 @@ def decoders() -> Mapping[str, Target]:
         read_stream_table(path).refusal(submit.reports[0], START + 1000.0)
 
     def trusting(path: Path) -> None:
-        with suppress(StateUnusable), held(path) as file:  # written by a newer version
+        with suppress(StateUnusable), lock_store(path) as file:  # written by a newer version
             trust = file.read()
             assert Trust.load(trust.data()).data() == trust.data()
             trust.admit("app", signed.bundle, None, [])
@@ -80,7 +80,7 @@ def decoders() -> Mapping[str, Target]:
     def handed_over(path: Path) -> None:
         read_handovers(path.parent)
 
-    def named(data: bytes) -> None:
+    def parse_window(data: bytes) -> None:
         with suppress(ValueError):
             Window.parse(data)
 
@@ -104,7 +104,7 @@ def decoders() -> Mapping[str, Target]:
         "catalog": _file(
             folder / "f.toml", signed.path.with_name("metrics.toml"), CatalogInvalid, read_catalog
         ),
-        "window": Target([b"theme:20000", b"theme/0.5:1"], named),
+        "window": Target([b"theme:20000", b"theme/0.5:1"], parse_window),
         "trust": _file(
             folder / "trust.json", _trust(folder, signed.bundle), BundleRefused, trusting
         ),

@@ -201,7 +201,7 @@ def live(room: Room, base: Base, chance: random.Random, *, trusted: bool) -> Non
                 _change_mind(second, chance)
                 _use(room, second, base, chance, trusted=False)
                 counts += room.opened(second, base)
-        _within(room, base, counts)
+        _check_limits(room, base, counts)
 
 
 def _use(room: Room, device: Device, base: Base, chance: random.Random, *, trusted: bool) -> None:
@@ -246,7 +246,7 @@ def _change_mind(device: Device, chance: random.Random) -> None:
                 assert device.report("theme", "dark") is Outcome.DISABLED
 
 
-def _within(room: Room, base: Base, counts: Counter[tuple[str, int]]) -> None:
+def _check_limits(room: Room, base: Base, counts: Counter[tuple[str, int]]) -> None:
     """What left and what the witness knew pass no limit."""
     spent = Counter(base.spent)
     reported = Counter(base.reported)

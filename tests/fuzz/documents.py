@@ -67,7 +67,7 @@ def varied(chance: random.Random, examples: Sequence[bytes], longest: int = LONG
     except (ValueError, RecursionError):
         return mutated(chance, examples)
     for _ in range(chance.choice((1, 1, 1, 2, 4, 12))):
-        document = _changed(chance, document)
+        document = _change_document(chance, document)
     text = json.dumps(document, separators=(",", ":")).encode()
     for name, raw in _RAW.items():
         text = text.replace(json.dumps(name).encode(), raw.encode())
@@ -95,7 +95,7 @@ def other_answers(chance: random.Random, examples: Sequence[bytes], mutate: Muta
     return json.dumps(answers).encode()
 
 
-def _changed(chance: random.Random, document: Any) -> Any:
+def _change_document(chance: random.Random, document: Any) -> Any:
     slots = list(_slots(document))
     if not slots:
         return chance.choice(_ODD)

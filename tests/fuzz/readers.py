@@ -22,7 +22,7 @@ from hubbub.fields.field import loaded
 from hubbub.signing.log.log_writer import append, prove_bundle
 from tests.fuzz.documents import varied
 from tests.fuzz.target import Target, scratch
-from tests.support.document_readers import BothReaders, both_readers, changed, signed, slots
+from tests.support.document_readers import BothReaders, both_readers, change_field, signed, slots
 
 WIRE = Path(__file__).parents[1] / "proofs" / "vectors" / "wire"
 VARIED = 0.1  # the part of inputs in which anything may have changed
@@ -60,7 +60,7 @@ def _mutated(chance: random.Random, examples: Sequence[bytes]) -> bytes:
         return kind + b"\n" + varied(chance, [body])
     try:
         other = chance.choice(examples).partition(b"\n")[2].decode()
-        return kind + b"\n" + changed(chance, body.decode(), other).encode()
+        return kind + b"\n" + change_field(chance, body.decode(), other).encode()
     except ValueError:
         return kind + b"\n" + body
 

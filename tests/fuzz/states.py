@@ -72,14 +72,14 @@ def states() -> Mapping[str, Target]:  # noqa: C901 a target is a few lines
     def noted(data: bytes) -> None:
         """data: what a process that left a journal had drawn."""
         try:
-            drawn = [_drawn(load) for load in json.loads(data)]
+            drawn = [_pending_payload(load) for load in json.loads(data)]
             content = _journal(drawn)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, struct.error):
             return
         journalled(bytes([_chance(data).randrange(3)]) + content)
 
     numbered = [bytes([number]) for number in range(len(bases))]
-    whole = [_journal([_drawn(entry) for entry in _NOTED[:count]]) for count in (1, 3)]
+    whole = [_journal([_pending_payload(entry) for entry in _NOTED[:count]]) for count in (1, 3)]
     return {
         "state_file": Target(
             [n + base.database for n, base in zip(numbered, bases, strict=True)],
@@ -99,7 +99,7 @@ def states() -> Mapping[str, Target]:  # noqa: C901 a target is a few lines
         "witness": Target(
             [n + base.files[witness] for n, base in zip(numbered, bases, strict=True)],
             witnessed,
-            _after_first(varied),
+            _mutate_after_first_byte(varied),
         ),
         "journal_life": Target([b"\0" + example for example in whole], journalled),
         "journal_noted": Target([json.dumps(_NOTED).encode()], noted, varied),
@@ -127,7 +127,7 @@ def _chance(data: bytes) -> random.Random:
     return random.Random(zlib.crc32(data))
 
 
-def _drawn(entry: Any) -> PendingPayload:
+def _pending_payload(entry: Any) -> PendingPayload:
     payload = bytes.fromhex(entry["payload"])
     return PendingPayload(**{**entry, "payload": payload})
 
@@ -161,11 +161,11 @@ def _flipped(chance: random.Random, examples: Sequence[bytes]) -> bytes:
     return bytes(data)
 
 
-def _after_first(mutate: Any) -> Any:
+def _mutate_after_first_byte(mutate: Any) -> Any:
     """Mutates what follows the first byte."""
 
-    def after(chance: random.Random, examples: Sequence[bytes]) -> bytes:
+    def mutate_rest(chance: random.Random, examples: Sequence[bytes]) -> bytes:
         example = chance.choice(examples) or b"\0"
         return example[:1] + bytes(mutate(chance, [example[1:]]))
 
-    return after
+    return mutate_rest

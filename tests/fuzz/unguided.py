@@ -93,10 +93,10 @@ def _run(target: Target, data: bytes) -> None:
 def _no_longer_than(seconds: int) -> Iterator[None]:
     """An input that takes longer is a fault."""
 
-    def over(_number: int, _frame: FrameType | None) -> NoReturn:
+    def raise_timeout(_number: int, _frame: FrameType | None) -> NoReturn:
         raise TimeoutError(f"an input takes more than {seconds} seconds")
 
-    before = signal.signal(signal.SIGALRM, over)
+    before = signal.signal(signal.SIGALRM, raise_timeout)
     signal.alarm(seconds)
     try:
         yield

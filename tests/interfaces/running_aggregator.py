@@ -313,11 +313,11 @@ def house(
         trust = ssl.create_default_context(cafile=secure) if secure else True
         try:
 
-            def ready() -> bool:
+            def is_ready() -> bool:
                 assert process.poll() is None, (folder / "aggregator.log").read_text()
                 return web.get(f"{page}/ready", verify=trust).status_code == 200
 
-            eventually(ready, although=(httpx2.TransportError,))
+            eventually(is_ready, although=(httpx2.TransportError,))
             truth = {
                 name: truth_of(metric, DAYS - 1) for name, metric in signed.bundle.metrics.items()
             }
@@ -328,7 +328,7 @@ def house(
         assert "Traceback" not in (folder / "aggregator.log").read_text()
 
 
-def until_known(home: House, token: str) -> None:
+def wait_for_token(home: House, token: str) -> None:
     """Wait until the aggregator, which looks once a second, has read a new token."""
     headers = {"authorization": f"Bearer {token}"}
     eventually(lambda: web.get(f"{home.page}/v1/metrics", headers=headers).status_code == 200)

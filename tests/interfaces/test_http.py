@@ -23,7 +23,7 @@ from tests.interfaces.running_aggregator import (
     STRINGS,
     House,
     house,
-    until_known,
+    wait_for_token,
 )
 from tests.support import web
 from tests.support.commands import Capture, output_of
@@ -225,7 +225,7 @@ def test_pages_of_others_may_not_ask(home: House) -> None:
 def test_pages_of_a_named_origin_may_ask(guarded: tuple[House, Path]) -> None:
     home, path = guarded
     secret = add_token(path, "page", "viewer", 1, time.time())
-    until_known(home, secret)
+    wait_for_token(home, secret)
     url = f"{home.page}/v1/metrics/homepage/estimates"
     asks = {"access-control-request-method": "POST"}
     for origin, may in (("https://board.example", True), ("https://evil.example", False)):
@@ -281,7 +281,7 @@ def test_tokens_open_what_their_role_may(guarded: tuple[House, Path], capsys: Ca
     )
     assert path.stat().st_mode & 0o077 == 0
     for token in role_tokens.values():
-        until_known(home, token)
+        wait_for_token(home, token)
     ask = {"metric": "theme", "query": "count", "purpose": "tests", "by": "me", "value": "dark"}
     paths = {"/v1/metrics": "viewer", "/v1/releases": "publisher", "/v1/tokens": "admin"}
     ranks = list(role_tokens)

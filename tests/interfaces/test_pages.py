@@ -18,7 +18,7 @@ from hubbub.aggregator.access.tokens import add_token
 from hubbub.authoring.crowds.accountant import number_variance
 from hubbub.cli.demonstration import demo_questions
 from tests.interfaces.browser import Watched
-from tests.interfaces.running_aggregator import DAYS, HOSTILE, LISTED, House, until_known
+from tests.interfaces.running_aggregator import DAYS, HOSTILE, LISTED, House, wait_for_token
 from tests.support import web
 from tests.support.moment import far_from_midnight
 from tests.support.pasted_code import in_notebook, in_shell
@@ -407,7 +407,7 @@ def test_a_slow_refusal_for_a_missing_token_requests_no_second_token(
 ) -> None:
     running, tokens = guarded
     secret = add_token(tokens, "slow", "viewer", 1, time.time())
-    until_known(running, secret)
+    wait_for_token(running, secret)
     routes: list[Route] = []
     page = unchecked.page
     page.route("**/v1/me", lambda route: route.continue_() if routes else routes.append(route))
@@ -425,7 +425,7 @@ def test_a_page_that_asks_for_a_token_takes_one(
 ) -> None:
     running, tokens = guarded
     secret = add_token(tokens, "page of somebody", "viewer", 1, time.time())
-    until_known(running, secret)
+    wait_for_token(running, secret)
     page = unchecked.page
     page.goto(running.page)
     page.fill("dialog input", "wrong")

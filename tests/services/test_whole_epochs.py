@@ -36,7 +36,7 @@ def _table(catalog_files: CatalogFiles, mix: str, crowd: int) -> StreamTable:
     return replace(table, streams={**table.streams, "theme": whole})
 
 
-def _whole(sink: Sink, reports: list[bytes]) -> None:
+def _check_delivered_once(sink: Sink, reports: list[bytes]) -> None:
     assert sink.sealed == Counter(reports), "each report once"
     assert set(sink.delivered.values()) == {1}, "each cut once"
 
@@ -58,7 +58,7 @@ async def test_an_epoch_waits_until_it_is_over_and_leaves_whole(
         assert (await law_of(m.pools[0], window))["pooled"] == 900
         await m.pools[0].close_windows()
         await until_empty(m, window)
-        _whole(sink, reports)
+        _check_delivered_once(sink, reports)
         assert len(sink.delivered) == -(-900 // CUT)
         law = await law_of(m.pools[0], window)
         assert law == {
@@ -89,27 +89,27 @@ async def test_a_rolling_crowd_leaves_whenever_enough_reports_have_gathered(
     async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
         [pool], reports = m.pools, sealed_reports(1000)
 
-        async def left_over(number: int) -> None:
-            async def so() -> bool:
+        async def until_pooled(number: int) -> None:
+            async def has_pooled() -> bool:
                 law = await law_of(pool, window)
                 return (law["pooled"], law["in_flight"]) == (number, 0)
 
-            await m.until(so)
+            await m.until(has_pooled)
 
         await pool.add({window: reports[:299]})
         for _ in range(20):
             await m.turn()
         assert not sink.delivered
         await pool.add({window: reports[299:320]})
-        await left_over(0)
-        _whole(sink, reports[:320])
+        await until_pooled(0)
+        _check_delivered_once(sink, reports[:320])
         await pool.add({window: reports[320:500]})
         for _ in range(20):
             await m.turn()
         assert sink.sealed.total() == 320, "the next crowd has not come together"
         await pool.add({window: reports[500:]})
-        await left_over(0)
-        _whole(sink, reports)
+        await until_pooled(0)
+        _check_delivered_once(sink, reports)
 
 
 async def test_a_crowd_cut_by_several_mixers_that_die_is_one_permutation(
@@ -119,7 +119,7 @@ async def test_a_crowd_cut_by_several_mixers_that_die_is_one_permutation(
     monkeypatch.setattr("hubbub.shuffler.crowd_pool._CUT_AT_ONCE", 70)
     secret = "5" * 64
 
-    def cut_of(report: bytes, cuts: int) -> int:
+    def batch_index_of(report: bytes, cuts: int) -> int:
         return int(hashlib.sha1(secret.encode() + report).hexdigest()[:12], 16) % cuts  # noqa: S324 as Redis has it
 
     pools, window = [Pool(server) for _ in range(3)], Window("theme", 7)
@@ -153,7 +153,7 @@ async def test_a_crowd_cut_by_several_mixers_that_die_is_one_permutation(
     assert Counter(report for cut in cuts.values() for report in cut) == Counter(reports)
     assert len(cuts) == 50
     for cut in cuts.values():
-        assert len({cut_of(report, 50) for report in cut}) == 1
+        assert len({batch_index_of(report, 50) for report in cut}) == 1
     law = await law_of(pools[0], window)
     assert (law["pooled"], law["in_flight"]) == (40, 1000)
     # Whether a report came early or late says nothing of where it leaves.
@@ -178,7 +178,7 @@ async def test_a_mixer_that_died_while_cutting_is_followed_by_another(
         assert await gone.crowds.cut(window, crowd)
         await m.pools[0].close_windows()
         await until_empty(m, window)
-        _whole(sink, reports)
+        _check_delivered_once(sink, reports)
         await server.close()
 
 

@@ -53,7 +53,7 @@ CROWDS = [
 """Two values and more; some who do not lie as they should; dummies; hash functions; codes."""
 
 
-def _drawn(crowd: ShuffledEpoch, epochs: int = EPOCHS) -> Neighbours:
+def _draw_differences(crowd: ShuffledEpoch, epochs: int = EPOCHS) -> Neighbours:
     chance, cells = default_rng(20_261_123), int(crowd.categories)
     if cells < crowd.categories:
         codes = VectorCodes(epsilon=crowd.epsilon_local, dimensions=64, words=256, books=4096)
@@ -76,7 +76,7 @@ def _attacked(drawn: Neighbours, claim: float, delta: float = DELTA) -> Attacked
 
 @pytest.mark.parametrize("crowd", CROWDS)
 def test_an_attack_comes_near_what_is_claimed_and_never_above(crowd: ShuffledEpoch) -> None:
-    drawn, claim = _drawn(crowd), central_epsilon(crowd, DELTA)
+    drawn, claim = _draw_differences(crowd), central_epsilon(crowd, DELTA)
     assert 0.7 * claim < _attacked(drawn, claim).lower <= claim
     epsilon = central_epsilon(crowd, 1e-8)
     assert 0.2 * epsilon < _attacked(drawn, epsilon, 1e-8).lower <= epsilon
@@ -115,7 +115,7 @@ def test_an_account_that_assumes_too_much_noise_is_detected(
     crowd: ShuffledEpoch, believed: ShuffledEpoch
 ) -> None:
     claim = central_epsilon(believed, DELTA)
-    assert _attacked(_drawn(crowd), claim).lower > claim
+    assert _attacked(_draw_differences(crowd), claim).lower > claim
 
 
 def _checks(path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Metric, list[Check]]:
@@ -197,11 +197,11 @@ def test_the_audit_detects_a_secret_number_with_too_little_noise(
 def test_the_audit_fails_where_reports_lie_less_than_the_account_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def more(metric: Metric) -> ShuffledEpoch | None:
+    def weaker_crowd(metric: Metric) -> ShuffledEpoch | None:
         crowd = smallest_crowd(metric)
         return crowd and replace(crowd, epsilon_local=crowd.epsilon_local - log(2))
 
-    monkeypatch.setattr(audit, "smallest_crowd", more)
+    monkeypatch.setattr(audit, "smallest_crowd", weaker_crowd)
     _, (_, near, *_) = _checks(tmp_path / "metrics.toml", LISTED, monkeypatch)
     assert not near.passed
 

@@ -39,7 +39,7 @@ def _crowd(noise: ValueNoise) -> ShuffledEpoch:
     )
 
 
-def _drawn(noise: ValueNoise, numbers: Iterable[int]) -> tuple[int, ...]:
+def _draw_given_numbers(noise: ValueNoise, numbers: Iterable[int]) -> tuple[int, ...]:
     """What `draw` returns if its laws give these numbers in turn."""
     upcoming = iter(numbers)
     return tuple(noise.draw(lambda _: next(upcoming)))
@@ -55,7 +55,7 @@ def _outcomes(noise: ValueNoise) -> dict[tuple[int, ...], Fraction]:
             Fraction(law.weights[number], sum(law.weights))
             for law, number in zip(laws, numbers, strict=True)
         )
-        outcomes[_drawn(noise, numbers)] += chance
+        outcomes[_draw_given_numbers(noise, numbers)] += chance
     return outcomes
 
 
@@ -139,7 +139,7 @@ def test_extreme_sums_of_dummies_still_give_valid_numbers_of_dummies() -> None:
     """Of the most unlikely numbers: all that the sum needs lies beyond what may be added."""
     noise = ValueNoise(CountNoise(3 << 31, 40), 64, CountNoise(5 << 30, 4))
     for extreme in (0, noise.each.most):
-        numbers = _drawn(noise, [*[extreme] * 64, min(extreme, 8)])
+        numbers = _draw_given_numbers(noise, [*[extreme] * 64, min(extreme, 8)])
         assert all(0 <= n <= most for n, most in zip(numbers, noise.most, strict=True))
 
 

@@ -37,7 +37,7 @@ def _totals(
     return Totals(cells=cells, reports=reports, dummies=noise.reach, beside_variance=beside)
 
 
-def _drawn(
+def _draw_numbers(
     noise: CountNoise, size: int | tuple[int, int], chance: np.random.Generator, least: int = 0
 ) -> npt.NDArray[np.int64]:
     """Numbers of dummies, each `least` at least."""
@@ -65,7 +65,7 @@ def _answers(whole: int, drawn: int) -> Callable[[int], int]:
     return below
 
 
-def _over(left: Law, right: Law, odds: Fraction) -> Fraction:
+def _least_delta(left: Law, right: Law, odds: Fraction) -> Fraction:
     """What the left one has above the right one, that often: the least delta for these odds."""
     return sum(
         (max(chance - odds * right.get(k, Fraction(0)), Fraction(0)) for k, chance in left.items()),
@@ -73,7 +73,7 @@ def _over(left: Law, right: Law, odds: Fraction) -> Fraction:
     )
 
 
-def _moved(law: Law, by: int) -> Law:
+def _shift_law(law: Law, by: int) -> Law:
     return {number + by: chance for number, chance in law.items()}
 
 
@@ -86,7 +86,7 @@ def test_one_more_report_reveals_no_more_than_promised(epsilon: float, delta: fl
     assert set(law) == set(range(noise.most + 1))
     odds = Fraction(nextafter(exp(epsilon), 0))
     for by in (1, -1):
-        assert 0 < _over(law, _moved(law, by), odds) <= delta
+        assert 0 < _least_delta(law, _shift_law(law, by), odds) <= delta
     assert sum(number * chance for number, chance in law.items()) == noise.reach
     square = sum((number - noise.reach) ** 2 * chance for number, chance in law.items())
     assert noise.variance == pytest.approx(float(square), rel=1e-12)
@@ -101,7 +101,7 @@ def test_the_loss_of_several_epochs_is_just_above_that_of_all_outcomes(
     epochs: int, reach: int
 ) -> None:
     noise = CountNoise(6 << 30, reach)
-    law, other = _law(noise), _moved(_law(noise), 1)
+    law, other = _law(noise), _shift_law(_law(noise), 1)
     joint, moved = Counter[int](), Counter[int]()
     for drawn in product(range(-1, noise.most + 3), repeat=epochs):
         key = sum(count * 1000**place for place, count in enumerate(drawn))
@@ -113,10 +113,10 @@ def test_the_loss_of_several_epochs_is_just_above_that_of_all_outcomes(
     for share in (1.5, 3.0):
         delta = share * epochs * float(noise.delta)
         epsilon = together(noise, epochs, delta)
-        true = float(_over(dict(joint), dict(moved), Fraction(exp(epsilon))))  # type: ignore[arg-type]
+        true = float(_least_delta(dict(joint), dict(moved), Fraction(exp(epsilon))))  # type: ignore[arg-type]
         assert true <= delta
         if epsilon:
-            less = float(_over(dict(joint), dict(moved), Fraction(exp(0.8 * epsilon))))  # type: ignore[arg-type]
+            less = float(_least_delta(dict(joint), dict(moved), Fraction(exp(0.8 * epsilon))))  # type: ignore[arg-type]
             assert less > true
     assert together(noise, 30, 1e-3 + 30 * float(noise.delta)) <= 30 * np.log(
         noise.odds / 2**32
@@ -155,7 +155,7 @@ def test_reports_and_their_number_reveal_no_more_than_both_epsilons(
     law = _law(FEW)
     for central in (Fraction(13, 10), Fraction(2)):
         delta = max(
-            _over(
+            _least_delta(
                 _views(others, a, dummies, mechanism),
                 _views(others, b, dummies, mechanism),
                 central,
@@ -168,9 +168,9 @@ def test_reports_and_their_number_reveal_no_more_than_both_epsilons(
             for who in (own, None)
         )
         odds = central * Fraction(FEW.odds, 1 << 32)
-        assert _over(present, absent, odds) <= delta + FEW.delta
-        assert _over(absent, present, odds) <= delta + FEW.delta
-        assert _over(present, absent, Fraction(1)) > delta / 2, "and something is said"
+        assert _least_delta(present, absent, odds) <= delta + FEW.delta
+        assert _least_delta(absent, present, odds) <= delta + FEW.delta
+        assert _least_delta(present, absent, Fraction(1)) > delta / 2, "and something is said"
 
 
 @pytest.mark.parametrize("values", [2, 3])
@@ -231,7 +231,7 @@ def test_a_share_of_an_estimated_number_holds(values: int, people: int, share: f
     others = (1 - share) / (values - 1)
     chances = [q + share * (p - q), *[q + others * (p - q)] * (values - 1)]
     inside, errors, stderrs = 0, [], []
-    for dummies in _drawn(noise, runs, chance).tolist():
+    for dummies in _draw_numbers(noise, runs, chance).tolist():
         cells = chance.multinomial(dummies, [1 / values] * values)
         cells += chance.multinomial(people, chances)
         reports = people + dummies - noise.reach
@@ -263,7 +263,7 @@ def test_intervals_of_a_near_unanimous_value_hold_with_a_hidden_number(
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
     chance = np.random.default_rng(5)
     holders, inside = round(share * people), 0
-    for dummies in _drawn(noise, runs, chance).tolist():
+    for dummies in _draw_numbers(noise, runs, chance).tolist():
         cells = chance.multinomial(dummies, [1 / 3] * 3)
         cells += chance.multinomial(holders, [p, q, q]) + chance.multinomial(
             people - holders, [q, p, q]
@@ -309,7 +309,7 @@ def test_intervals_of_an_epoch_that_barely_left_hold_for_a_value_of_nearly_every
     chance = np.random.default_rng(8)
     counts, counted, shared = [78, 3, 0], 0, 0
     # With fewer dummies it would not leave.
-    for dummies in _drawn(noise, runs, chance, noise.most + 50 - people).tolist():
+    for dummies in _draw_numbers(noise, runs, chance, noise.most + 50 - people).tolist():
         cells = chance.multinomial(dummies, [1 / 3] * 3) + np.array(counts)
         reports = people + dummies - noise.reach
         variance = noise.variance_above(people + dummies - noise.most - 50)
@@ -339,7 +339,7 @@ def test_p_values_of_changes_hold_with_a_hidden_number(
     mechanism: Any = build("grr", epsilon=float(epsilon), categories=values)
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
     chance = np.random.default_rng(9)
-    dummies = _drawn(noise, (2, runs), chance)
+    dummies = _draw_numbers(noise, (2, runs), chance)
     cells = chance.binomial(people, q + share * (p - q), (2, runs))
     cells += chance.binomial(dummies, 1 / values)
     reports = people + dummies - noise.reach

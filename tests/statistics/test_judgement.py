@@ -23,12 +23,12 @@ def _auc(shares: Floats) -> float:
     return evaluation
 
 
-def _sent(mechanism: GeneralizedRandomizedResponse) -> Floats:
+def _sent_shares(mechanism: GeneralizedRandomizedResponse) -> Floats:
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
     return q + (p - q) * SHARES.ravel()
 
 
-def _judged(
+def _auc_and_bins(
     mechanism: GeneralizedRandomizedResponse, counts: Floats
 ) -> tuple[Share, tuple[Bin, ...]]:
     """The AUC, and the bins."""
@@ -40,7 +40,7 @@ def _judged(
 
 def test_the_auc_of_many_reports_is_that_of_the_true_bins() -> None:
     mechanism = GeneralizedRandomizedResponse(1.0, 2 * BINS)
-    auc, bins = _judged(mechanism, _sent(mechanism) * 1e12)
+    auc, bins = _auc_and_bins(mechanism, _sent_shares(mechanism) * 1e12)
     assert auc.estimate == pytest.approx(_auc(SHARES), abs=1e-4)
     truth = SHARES[:, 1] / SHARES.sum(axis=1)
     assert [bucket.true.estimate for bucket in bins] == pytest.approx(truth, abs=1e-4)
@@ -62,8 +62,8 @@ def test_95_percent_intervals_hold(epsilon: float, reports: int) -> None:
     mechanism = GeneralizedRandomizedResponse(epsilon, 2 * BINS)
     auc, truth = _auc(SHARES), SHARES[:, 1] / SHARES.sum(axis=1)
     hits, of_bins = 0, np.zeros(BINS)
-    for counts in np.random.default_rng(1).multinomial(reports, _sent(mechanism), 1000):
-        judged, bins = _judged(mechanism, counts.astype(float))
+    for counts in np.random.default_rng(1).multinomial(reports, _sent_shares(mechanism), 1000):
+        judged, bins = _auc_and_bins(mechanism, counts.astype(float))
         hits += judged.low <= auc <= judged.high
         of_bins += [
             bucket.true.low <= share <= bucket.true.high
@@ -79,7 +79,7 @@ def test_without_reports_there_is_no_auc_and_without_labels_it_is_unknown() -> N
     assert judge("logistic", mechanism.channel, nobody, EDGES, 0.95) is None
     none = nobody.copy()
     none[::2] = 5
-    auc, bins = _judged(mechanism, none)
+    auc, bins = _auc_and_bins(mechanism, none)
     assert auc.high - auc.low > 0.5
     assert all(bucket.true.low == 0 and bucket.true.high > 0.1 for bucket in bins)
     numbers = judge("linear", mechanism.channel, none, EDGES, 0.95)
@@ -90,8 +90,8 @@ def test_without_reports_there_is_no_auc_and_without_labels_it_is_unknown() -> N
 def test_an_interval_without_a_likely_share_is_as_wide_as_its_noise() -> None:
     mechanism = GeneralizedRandomizedResponse(1.0, 2 * BINS)
     unlikely = 0
-    for counts in np.random.default_rng(2).multinomial(1_000, _sent(mechanism), 300):
-        auc, bins = _judged(mechanism, counts.astype(float))
+    for counts in np.random.default_rng(2).multinomial(1_000, _sent_shares(mechanism), 300):
+        auc, bins = _auc_and_bins(mechanism, counts.astype(float))
         shares = [auc, *(bucket.true for bucket in bins)]
         assert all(share.low <= share.estimate <= share.high for share in shares)
         assert all(share.high - share.low > 0.01 for share in shares)

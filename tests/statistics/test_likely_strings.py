@@ -51,7 +51,7 @@ def _likely(tree: PrefixTree, totals: Totals, false_share: float) -> tuple[Likel
     return likely([(tree, totals)], answer(tree, totals, None), false_share)
 
 
-def _drawn(counts: dict[str, int], seed: int) -> Places:
+def _places(counts: dict[str, int], seed: int) -> Places:
     totals = draw(TREE, [*counts], [*counts.values()], np.random.default_rng(seed))
     return Places([(TREE, totals)])
 
@@ -60,7 +60,7 @@ def test_likely_strings_are_false_as_often_as_stated() -> None:
     """Where there is no string but one that is found, each of the others is false."""
     surest, doubt_sum = 200, 0.0
     for seed in range(2):
-        places = _drawn({"the": REPORTS}, seed)
+        places = _places({"the": REPORTS}, seed)
         discoveries = discover(places)
         assert [discovery.text for discovery in discoveries] == ["the"]
         all_likely = likely_strings(places, discoveries, false_share=inf)
@@ -73,7 +73,7 @@ def test_likely_strings_are_false_as_often_as_stated() -> None:
 def collections() -> list[tuple[Places, list[Found]]]:
     """Totals of strings, and what is found in them."""
     drawn = (
-        _drawn(dict(zip(WORDS, count, strict=True)), seed) for seed, count in enumerate(COUNTS)
+        _places(dict(zip(WORDS, count, strict=True)), seed) for seed, count in enumerate(COUNTS)
     )
     return [(places, discover(places)) for places in drawn]
 
@@ -138,7 +138,7 @@ def test_no_string_is_likely_if_hardly_any_cell_has_reports() -> None:
 
 
 def test_no_string_is_likely_among_uninformative_reports() -> None:
-    places = _drawn({"the": 50}, 1)
+    places = _places({"the": 50}, 1)
     assert not likely_strings(places, discover(places), 0.2)
 
 

@@ -10,7 +10,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.trends.smoothed_line import MIN_POINTS, line_through
 from tests.statistics.calibration.lines import (
     Panel,
-    asked_once,
+    estimate_one_day_per_person,
     everything,
     flat,
     rising,
@@ -31,7 +31,7 @@ def _errors(panel: Panel, people: int, epsilon: float, runs: int = 12) -> tuple[
     lines, days = [], []
     for _ in range(runs):
         truth = panel(DAYS, chance)
-        estimates, variances = asked_once(truth, people, epsilon, chance)
+        estimates, variances = estimate_one_day_per_person(truth, people, epsilon, chance)
         line = line_through(range(FIRST, FIRST + DAYS), estimates, variances, 0.95)
         lines.append(((line.middle - truth) ** 2).mean())
         days.append(((estimates - truth) ** 2).mean())

@@ -15,7 +15,7 @@ LISTED = ("a", "b", "c", "d", "e", "f", "none")
 PEOPLE = [frozenset("ab")] * 6_000 + [frozenset("acdf")] * 5_000 + [frozenset()] * 9_000
 
 
-def _drawn(values: frozenset[str], coins: SeededBits) -> int:
+def _draw_value(values: frozenset[str], coins: SeededBits) -> int:
     """As the document's line draws it: a value of the set, padded to MOST."""
     padded = [*sorted(values), *["none"] * (MOST - len(values))]
     return LISTED.index(padded[coins.below(len(padded))])
@@ -25,7 +25,7 @@ def _drawn(values: frozenset[str], coins: SeededBits) -> int:
 def test_a_padded_and_sampled_set_has_the_stated_variance(name: str) -> None:
     mechanism = build(name, epsilon=2.0, categories=len(LISTED))
     coins = SeededBits(f"sets {name}")
-    reports = (mechanism.randomize(_drawn(person, coins), coins) for person in PEOPLE)
+    reports = (mechanism.randomize(_draw_value(person, coins), coins) for person in PEOPLE)
     values, _ = estimates_of(mechanism, tally(mechanism.layout, reports))
     n = len(PEOPLE)
     for place, value in enumerate(LISTED[:-1]):

@@ -275,7 +275,7 @@ class _Adversary:
     def _thirds(self) -> int:
         """Values beside v, w and u that are looked at."""
         d, mean = int(self.crowd.categories), self._noise(1)
-        small = _wide(2 * mean) * _wide((d - 3) * mean) <= _CELLS
+        small = _size(2 * mean) * _size((d - 3) * mean) <= _CELLS
         return d - 3 if small and self.crowd.groups == 1 else 0
 
     def _noise(self, values: int) -> float:
@@ -301,7 +301,7 @@ class _Adversary:
 
     @cached_property
     def _noises(self) -> Floats:
-        shape = _wide(self._noise(2)), _wide(self._noise(self._thirds)) if self._thirds else 1
+        shape = _size(self._noise(2)), _size(self._noise(self._thirds)) if self._thirds else 1
         return self._law(shape, (2, self._thirds))
 
     def _apart(self, central: float) -> float:
@@ -324,7 +324,7 @@ class _Adversary:
 
     def _alike(self, central: float) -> float:
         (p, q), t, d = self._chances, exp(central), int(self.crowd.categories)
-        shape = _wide(self._noise(1) + 1), _wide(self._noise(d - 2) + 1)
+        shape = _size(self._noise(1) + 1), _size(self._noise(d - 2) + 1)
         if self.crowd.groups > 1 or shape[0] * shape[1] > _CELLS:
             return 0.0
         v, w = (self._law(shape, (1, d - 2), own, (d - 2) * q) for own in (q, p))
@@ -334,7 +334,7 @@ class _Adversary:
         )
 
 
-def _wide(mean: float) -> int:
+def _size(mean: float) -> int:
     """So many numbers from 0 on, beyond which a count of this mean is with a chance below 1e-15."""
     return int(mean + 12 * mean**0.5 + 45)
 
@@ -409,7 +409,7 @@ def _of_case(crowd: ShuffledEpoch, a: int, b: int) -> tuple[Floats, Floats]:
     chances = np.zeros((room, room, room if d > 3 else 1))
     chances[0, 0, 0] = 1
 
-    def one_more(chances: Floats, on_v: float, on_w: float, on_u: float) -> Floats:
+    def add_report(chances: Floats, on_v: float, on_w: float, on_u: float) -> Floats:
         grown = on_u * chances
         grown[1:] += on_v * chances[:-1]
         grown[:, 1:] += on_w * chances[:, :-1]
@@ -420,8 +420,8 @@ def _of_case(crowd: ShuffledEpoch, a: int, b: int) -> tuple[Floats, Floats]:
     kinds = [(a, (p, q, q)), (b, (q, p, q)), (third, (q, q, p)), (crowd.dummies, (1 / d,) * 3)]
     for many, report in kinds:
         for _ in range(many):
-            chances = one_more(chances, *report)
-    return one_more(chances, p, q, q), one_more(chances, q, p, q)
+            chances = add_report(chances, *report)
+    return add_report(chances, p, q, q), add_report(chances, q, p, q)
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_the_largest_epsilon_that_is_allowed_is_chosen(signed: Signed) -> None:
         assert crashed.stream_within(most, most) == stream
 
 
-def _drawn(
+def _draw_tier(
     mechanism: AnyMechanism, truth: list[int], chance: np.random.Generator
 ) -> tuple[AnyMechanism, Totals]:
     """Totals of k-ary randomized response, from their exact law."""
@@ -90,7 +90,7 @@ def test_combined_estimates_are_unbiased_and_their_intervals_hold() -> None:
     scores, holds, listed, errors = [], [], [], []
     for _ in range(400):
         tiers = [
-            _drawn(
+            _draw_tier(
                 build("grr", epsilon=epsilon, categories=10),
                 [round(share * size) for share in shares],
                 chance,

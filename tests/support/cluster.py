@@ -20,7 +20,7 @@ NODE_TIMEOUT_MS = 5000
 BUS = 10_000  # a node's bus is so far above its port
 
 
-def until(true: Callable[[], bool], what: str) -> None:
+def wait_for(true: Callable[[], bool], what: str) -> None:
     """Wait for something that takes Redis a moment."""
     eventually(true, lambda: what, although=(redis.RedisError,))
 
@@ -94,7 +94,7 @@ class Cluster:
             return f"rediss://{hosts}/0?ssl_ca_certs={self._tls}/ca.pem"
         return f"redis://127.0.0.1:{first.port},127.0.0.1:{two.port}/0"
 
-    def taken_over(self) -> bool:
+    def serves_every_slot(self) -> bool:
         """Whether those that run serve every slot among them."""
         return sum(len(self.has_slots(node)) for node in self.masters()) == SLOTS
 
@@ -104,15 +104,15 @@ class Cluster:
         node = self._start()
         for other in others:  # not one alone, from which the rest would hear by and by
             node.ask("CLUSTER", "MEET", "127.0.0.1", other.known_port)
-        until(lambda: len(_settled_nodes(node)) == len(self.nodes), "a node met")
+        wait_for(lambda: len(_settled_nodes(node)) == len(self.nodes), "a node met")
         if replica_of is not None:
-            until(lambda: bool(node.ask("CLUSTER", "REPLICATE", replica_of.id)), "a replica")
+            wait_for(lambda: bool(node.ask("CLUSTER", "REPLICATE", replica_of.id)), "a replica")
         return node
 
     def wait(self) -> None:
         """Until every slot is served, every running node knows it, and replicas follow."""
         for node in [node for node in self.nodes if node.running]:
-            until(partial(self._settled, node), f"{node.port} is settled")
+            wait_for(partial(self._settled, node), f"{node.port} is settled")
 
     def masters(self) -> list[Node]:
         """Those that take writes."""
@@ -171,7 +171,7 @@ class Cluster:
         configuration.write_text("".join(f"{k} {v}\n" for k, v in settings.items()))
         child = Child(f"redis-{port}", [installed_redis(), str(configuration)], {}, folder / "log")
         node = Node(port, child, tls_port=tls_port)
-        until(lambda: bool(node.ask("PING")), "a node started")
+        wait_for(lambda: bool(node.ask("PING")), "a node started")
         node.id = node.ask("CLUSTER", "MYID").decode()
         self.nodes.append(node)
         return node

@@ -20,7 +20,7 @@ Sent = dict[Window, list[bytes]]
 """Sealed reports by stream and day."""
 
 
-def sent_over(
+def send_over_days(
     days: range, signed: Signed, devices: int, run: Callable[[Client, int, Iterator[int]], None]
 ) -> Sent:
     """What devices send. `run` gets a client, the number of its device, and each day as it comes.

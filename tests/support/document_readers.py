@@ -77,7 +77,7 @@ def signed(kind: str, body: str) -> str:
     return f"{json.dumps(head)}\n{body}\n"
 
 
-def changed(chance: random.Random, body: str, other: str) -> str:
+def change_field(chance: random.Random, body: str, other: str) -> str:
     """A document with one field changed. Raises ValueError if it is no JSON, or empty.
 
     The field holds another thing, or the same number in another spelling; it is missing, is there

@@ -104,7 +104,7 @@ class MemoryStore:
             (batch_reports for sums in shards for batch_reports in sums.batch_sizes), default=0
         )
         at = max((sums.at for sums in shards), default=0)
-        counted, dummies, last = Counted.of(without_excess(counts), _last(shards))
+        counted, dummies, last = Counted.of(without_excess(counts), _last_batches(shards))
         return WindowTotals(
             cells=cells,
             counted=counted,
@@ -118,7 +118,7 @@ class MemoryStore:
         """What every window of these streams holds, where it holds any report."""
         counts = (await self.report_counts()).items()
         result = {
-            w: Counted.of(terms, _last(self._windows[w]))
+            w: Counted.of(terms, _last_batches(self._windows[w]))
             for w, terms in counts
             if w.stream in streams
         }
@@ -175,7 +175,7 @@ class MemoryStore:
         return inf
 
 
-def _last(shards: Sequence[_Sums]) -> bytes:
+def _last_batches(shards: Sequence[_Sums]) -> bytes:
     """What changed the cells of these last."""
     return b"".join(sums.last for sums in shards)
 

@@ -14,7 +14,7 @@ from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.part_values import PartRange
 from hubbub.fields.field import CatalogField, fields_of
-from hubbub.fields.rules import as_whole
+from hubbub.fields.rules import int_if_whole
 from hubbub.mechanisms.registry import REGISTRY, described_parameters, parameters
 from tests.support.node import PACKAGE
 
@@ -58,7 +58,7 @@ def _definition() -> str:
 
 def _defining(field: CatalogField) -> str:
     usual = [] if field.required or field.entry.always else [field.default]
-    whole = [True] if field.entry.kind.load is as_whole else []
+    whole = [True] if field.entry.kind.load is int_if_whole else []
     return f"    {field.name}: {json.dumps([*usual, *whole]).replace('e-0', 'e-')},\n"
 
 

@@ -40,7 +40,7 @@ def _law(endpoints: Endpoints) -> dict[str, int]:
     return dict(total_counts(endpoints))
 
 
-def _rest(law: dict[str, int]) -> int:
+def _sum(law: dict[str, int]) -> int:
     return sum(number for term, number in law.items() if term != "acknowledged")
 
 
@@ -98,13 +98,13 @@ def test_a_running_installation_is_restored_and_goes_on(
     run.stop()
     with LocalRun(home, backup.catalog, Ports.free()) as again:
         # What was between the two Redis is neither lost nor counted twice.
-        eventually(lambda: _law(again.endpoints)["acknowledged"] == _rest(_law(again.endpoints)))
+        eventually(lambda: _law(again.endpoints)["acknowledged"] == _sum(_law(again.endpoints)))
         law = _law(again.endpoints)
         assert 320 < law["acknowledged"] <= after
         assert law.get("duplicate", 0) == 0
         assert _estimates(home, capfd) == before
         assert main(_load(home, "crashed", 1)) == 0
-        eventually(lambda: _rest(_law(again.endpoints)) == law["acknowledged"] + 100)
+        eventually(lambda: _sum(_law(again.endpoints)) == law["acknowledged"] + 100)
         assert _law(again.endpoints)["acknowledged"] == law["acknowledged"] + 100
 
 

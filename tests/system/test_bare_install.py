@@ -101,7 +101,7 @@ def _bare(
     return python
 
 
-def _there(python: Path, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+def _run_bare(python: Path, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return run_program(
         str(python), *arguments, cwd=cwd, env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
     )
@@ -118,7 +118,7 @@ def test_a_device_reports_with_the_client_alone(device: Path, tmp_path: Path) ->
     with FakeServer() as server:
         bundle = make_bundle(tmp_path / "metrics.toml", shuffler=server.address)
         (tmp_path / "app.hubbub").write_bytes(bundle.signed)
-        done = _there(device, "-c", app, cwd=tmp_path)
+        done = _run_bare(device, "-c", app, cwd=tmp_path)
         assert done.stdout.split() == ["QUEUED", "theme"], done.stderr
         assert len(server.received) == 1
 
@@ -135,7 +135,7 @@ def test_every_module_of_a_device_is_loaded_without_the_other_distribution(devic
         "            raise\n"
         "print(*sorted(part.name for part in pkgutil.iter_modules(hubbub.__path__)))"
     )
-    done = _there(device, "-c", code)
+    done = _run_bare(device, "-c", code)
     packages = {path.parent.name for path in ROOT.glob("*/hubbub/*/__init__.py")}
     here = {path.parent.name for path in (ROOT / "client").glob("hubbub/*/__init__.py")}
     assert set(done.stdout.split()) == here, done.stderr
@@ -143,7 +143,7 @@ def test_every_module_of_a_device_is_loaded_without_the_other_distribution(devic
 
 
 def test_the_client_needs_no_numpy_and_no_redis(python: Path) -> None:
-    done = _there(
+    done = _run_bare(
         python,
         "-c",
         "import importlib.util as u, hubbub.client, hubbub.catalog, hubbub.notebook;"
@@ -155,7 +155,7 @@ def test_the_client_needs_no_numpy_and_no_redis(python: Path) -> None:
 
 
 def test_the_package_says_its_version(python: Path) -> None:
-    done = _there(python, "-c", "import hubbub; print(hubbub.__version__); hubbub.nothing")
+    done = _run_bare(python, "-c", "import hubbub; print(hubbub.__version__); hubbub.nothing")
     assert done.stdout.strip() == VERSION
     assert "module 'hubbub' has no attribute 'nothing'" in done.stderr
 
@@ -177,7 +177,7 @@ def test_the_client_works_on_every_python_that_is_here(
 
 
 def _pass(python: Path, *tests: str) -> None:
-    done = _there(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+    done = _run_bare(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "skipped" not in done.stdout
 
@@ -185,7 +185,7 @@ def _pass(python: Path, *tests: str) -> None:
 def _command(
     python: Path, *arguments: str, code: int = 0, cwd: Path = ROOT
 ) -> subprocess.CompletedProcess[str]:
-    done = _there(python, str(python.with_name("hubbub")), *arguments, cwd=cwd)
+    done = _run_bare(python, str(python.with_name("hubbub")), *arguments, cwd=cwd)
     assert done.returncode == code, done.stdout + done.stderr
     return done
 
@@ -200,7 +200,7 @@ def test_a_person_looks_at_what_left_without_an_extra(python: Path, tmp_path: Pa
     )
     new = ("catalog", "new", "theme", "--description", "which theme", "--owner", "us@example.org")
     _command(python, *new, "--values", "dark,light", cwd=tmp_path)
-    done = _there(python, "-c", app, cwd=tmp_path)
+    done = _run_bare(python, "-c", app, cwd=tmp_path)
     assert done.stdout.strip() == "QUEUED", done.stderr
     output = _command(python, "ledger", "--state-dir", "device", cwd=tmp_path).stdout
     assert re.search(r"theme +which theme +1\.000 +1 of 1", output)

@@ -21,7 +21,7 @@ from hubbub.runtime.redis.client import connect_redis
 from tests.interfaces.running_aggregator import Held, house
 from tests.support.bundles import DAY, Signed
 from tests.support.catalogs import catalog_toml, metric_toml
-from tests.support.days import count, sent_over
+from tests.support.days import count, send_over_days
 from tests.support.programs import run_hubbub
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -60,7 +60,7 @@ def _run(client: Client, device: int, days: Iterator[int]) -> None:
 async def _fill(signed: Signed, url: str, today: int, _true_counts: Held) -> None:
     server = await connect_redis(url)
     try:
-        sent = sent_over(range(today - AGO, today - AGO + DAYS), signed, DEVICES, _run)
+        sent = send_over_days(range(today - AGO, today - AGO + DAYS), signed, DEVICES, _run)
         await count(signed, sent, RedisStore(server))
     finally:
         await server.close()

@@ -12,7 +12,7 @@ from tests.interfaces.browser import Watched, chromium
 from tests.support import web
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
-from tests.support.days import count, sent_over
+from tests.support.days import count, send_over_days
 from tests.support.pages import page_over
 from tests.support.waiting import HANG_SECONDS
 
@@ -53,7 +53,7 @@ def _run(client: Client, device: int, days: Iterator[int]) -> None:
 
 def test_a_device_reports_on_one_day_and_the_page_draws_a_line_through_all(tmp_path: Path) -> None:
     signed = make_signed(tmp_path, CATALOG, start=FIRST * DAY)
-    sent = sent_over(range(FIRST, FIRST + DAYS), signed, DEVICES, _run)
+    sent = send_over_days(range(FIRST, FIRST + DAYS), signed, DEVICES, _run)
     assert sum(map(len, sent.values())) == DEVICES
     fill = partial(count, signed, sent)
     with page_over(signed, fill, (FIRST + DAYS + 3) * DAY + 60.0) as address:

@@ -324,7 +324,7 @@ BESIDE = (
 
 
 @pytest.fixture
-def beside(folder: Path) -> Path:
+def catalog_folder(folder: Path) -> Path:
     (folder / "metrics.toml").write_text(catalog_toml(*(_metric(*entry) for entry in BESIDE)))
     return folder
 
@@ -336,7 +336,7 @@ def _rehearsal_output(capsys: Capture, metric: str, truth: str, *more: str) -> t
     return document, output_of(capsys, *arguments, "--runs", "2")
 
 
-@pytest.mark.usefixtures("beside")
+@pytest.mark.usefixtures("catalog_folder")
 def test_two_parts_have_their_cramers_v_beside_the_truth(capsys: Capture) -> None:
     truth = "os,mode,count\nl,dark,40000\nl,light,10000\nm,dark,20000\nm,light,30000\n"
     document, output = _rehearsal_output(capsys, "pair", truth, "--runs", "40")
@@ -350,7 +350,7 @@ def test_two_parts_have_their_cramers_v_beside_the_truth(capsys: Capture) -> Non
     assert "Cramer's V of os and mode: true 0.408" in output
 
 
-@pytest.mark.usefixtures("beside")
+@pytest.mark.usefixtures("catalog_folder")
 def test_public_values_are_rehearsed_separately(capsys: Capture) -> None:
     truth = "os,value,count\nl,no,8000\nl,yes,2000\nm,no,3000\nm,yes,3000\nbeos,yes,500\n"
     document, output = _rehearsal_output(capsys, "crashed", truth, "--runs", "40")
@@ -422,7 +422,7 @@ def test_an_arm_that_does_not_exist_is_refused(folder: Path, capsys: Capture) ->
     assert f'{message} an empty cell; did you mean "control"?' in error
 
 
-@pytest.mark.usefixtures("beside")
+@pytest.mark.usefixtures("catalog_folder")
 def test_people_with_larger_sets_than_most_are_told(capsys: Capture) -> None:
     document, output = _rehearsal_output(
         capsys, "plugins", "a|b|c,3000\na|b,500\nd,6000\n,500\n", "--runs", "2"
@@ -432,7 +432,7 @@ def test_people_with_larger_sets_than_most_are_told(capsys: Capture) -> None:
     assert "raise most, to 3 at most" in output
 
 
-@pytest.mark.usefixtures("beside")
+@pytest.mark.usefixtures("catalog_folder")
 def test_recall_is_of_whole_strings_and_says_what_was_only_begun(capsys: Capture) -> None:
     truth = "https://one.example,60000\nhttps://two.example,30000\nab,10000\n"
     document, output = _rehearsal_output(capsys, "site", truth, "--runs", "2")
@@ -442,9 +442,9 @@ def test_recall_is_of_whole_strings_and_says_what_was_only_begun(capsys: Capture
 
 
 def test_beginnings_that_are_listed_leave_the_bits_to_what_follows(
-    beside: Path, capsys: Capture
+    catalog_folder: Path, capsys: Capture
 ) -> None:
-    catalog = beside / "metrics.toml"
+    catalog = catalog_folder / "metrics.toml"
     beginnings = 'domain = "string"\nbeginnings = ["https://", "https://o"]\nbits = 12'
     catalog.write_text(catalog.read_text().replace('domain = "string"\nbits = 12', beginnings))
     truth = "https://a,60000\nhttps://o,30000\n,10000\n"
@@ -464,9 +464,9 @@ def test_beginnings_that_are_listed_leave_the_bits_to_what_follows(
     ],
 )
 def test_beginnings_that_cannot_be_are_refused(
-    beside: Path, capsys: Capture, beginnings: str, message: str
+    catalog_folder: Path, capsys: Capture, beginnings: str, message: str
 ) -> None:
-    catalog = beside / "metrics.toml"
+    catalog = catalog_folder / "metrics.toml"
     head, site = catalog.read_text().split("[metrics.site]")
     if "cms" in beginnings:
         site = site.replace('mechanism = "tree"\n', "").replace("bits = 12\ncells = 2048", "")
@@ -483,7 +483,7 @@ def test_beginnings_that_cannot_be_are_refused(
         ("pair", "os,count\nl,1\n", "names a column for a part: os,mode; and count"),
     ],
 )
-@pytest.mark.usefixtures("beside")
+@pytest.mark.usefixtures("catalog_folder")
 def test_a_file_of_values_with_mistakes_is_refused(
     capsys: Capture, metric: str, truth: str, message: str
 ) -> None:
@@ -491,9 +491,9 @@ def test_a_file_of_values_with_mistakes_is_refused(
 
 
 def test_a_catalog_without_a_shuffler_is_refused_with_the_missing_line(
-    beside: Path, capsys: Capture
+    catalog_folder: Path, capsys: Capture
 ) -> None:
-    catalog = beside / "metrics.toml"
+    catalog = catalog_folder / "metrics.toml"
     catalog.write_text(catalog.read_text().removeprefix('shuffler = "127.0.0.1:1"\n'))
     errors = refusal_of(capsys, *_simulation("pair", "a\n"))
     assert 'write shuffler = "shuffler.example.org' in errors

@@ -68,7 +68,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _built(tmp_path_factory.mktemp("site"))
+    return _build_site(tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def pages(site: Path) -> dict[str, Page]:
     return {path.relative_to(site).as_posix(): Page(path) for path in site.rglob("*.html")}
 
 
-def _built(out: Path) -> Path:
+def _build_site(out: Path) -> Path:
     done = run_program(sys.executable, "-m", "docs.site", "--build", "--out", str(out), cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -112,7 +112,7 @@ def _torture(run: LocalRun, line: Line, folder: Path, kills: int) -> ProcessOutp
     os.close(mouth)
     threading.Thread(target=event_log.listen, args=(ear, run), daemon=True).start()
     tortured = threading.Event()
-    cutting = threading.Thread(target=_cut, args=(line, tortured))
+    cutting = threading.Thread(target=_cut_repeatedly, args=(line, tortured))
     if kills:
         cutting.start()
     with supervisor, contextlib.ExitStack() as ending:
@@ -134,7 +134,7 @@ def _torture(run: LocalRun, line: Line, folder: Path, kills: int) -> ProcessOutp
     return event_log
 
 
-def _cut(line: Line, end: threading.Event) -> None:
+def _cut_repeatedly(line: Line, end: threading.Event) -> None:
     """A network that goes away again and again."""
     chance = random.Random(SEED)
     while not end.wait(chance.uniform(0.2, 2)):

@@ -77,7 +77,7 @@ def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
         text = text.replace(f":{int(base) + distance}", f":{port + distance}")
     steps: Steps = BLOCK.findall(text)
     assert len([kind for kind, _, _ in steps if kind == "sh"]) >= 8
-    before, developed, between, after = _split(steps)
+    before, developed, between, after = _split_steps(steps)
     _follow(before, tmp_path, "")
     with _up(tmp_path, port, "hubbub up --dev") as log:
         _follow(developed, tmp_path, log.read_text(), development=True)
@@ -91,7 +91,7 @@ def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
         assert abs(row["estimate"] - counted) < 7 * (row["stderr"] + 10), row["value"]
 
 
-def _split(steps: Steps) -> list[Steps]:
+def _split_steps(steps: Steps) -> list[Steps]:
     """Before everything is started, while it runs for development, between, and in production."""
     bodies = [body for _, _, body in steps]
     started, ended, again = (

@@ -65,7 +65,7 @@ def open_client(bundle_path: str, folder: str, shuffler: str) -> Client:
     )
 
 
-def told(log: int, what: int, number: int) -> None:
+def write_record(log: int, what: int, number: int) -> None:
     os.write(log, RECORD.pack(what, number))  # a pipe: whole, and kept when the writer is killed
 
 
@@ -73,9 +73,9 @@ def report(client: Client, log: int) -> None:
     current.serial = serials.getrandbits(SERIAL_BITS)
     outcome = client.report(f"serial{serials.randrange(METRICS)}", "zero")
     if outcome is Outcome.QUEUED:
-        told(log, QUEUED, current.serial)
+        write_record(log, QUEUED, current.serial)
     elif outcome is Outcome.DISABLED:
-        told(log, DISABLED, os.getpid())
+        write_record(log, DISABLED, os.getpid())
     client.report("limited", "zero")
 
 
@@ -141,7 +141,7 @@ def main() -> None:
         sdk._NO_TRIES = 180  # type: ignore[misc]
         sdk._STOP_SECONDS = 900.0  # type: ignore[misc]
         last.disable()
-        told(pipe, AFTER, 0)
+        write_record(pipe, AFTER, 0)
     sys.stdin.readline()
     for pid in workers:
         os.kill(pid, signal.SIGKILL)

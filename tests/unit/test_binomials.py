@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from hubbub.analysis.binomials import above, laws, least, likely, pmf
+from hubbub.analysis.binomials import above, binomial_quantile, laws, likely, pmf
 
 CHANCES = [1e-9, 1e-3, 0.3, 0.5, 0.77, 0.999]
 
@@ -24,7 +24,7 @@ def test_chances_are_those_of_scipy(trials: int) -> None:
         mask = beyond > 1e-290
         np.testing.assert_allclose(above(numbers, trials, chance)[mask], beyond[mask], rtol=1e-12)
         for share in (1e-9, 0.1, 0.5, 0.99):
-            assert least(share, trials, chance) == binom.ppf(share, trials, chance)
+            assert binomial_quantile(share, trials, chance) == binom.ppf(share, trials, chance)
 
 
 def test_outside_there_is_no_chance_and_of_sure_ones_no_doubt() -> None:

@@ -175,7 +175,7 @@ def _bundle(catalog: Catalog) -> Bundle:
     )
 
 
-def _tight(catalog: Catalog, reports: float) -> dict[str, Metric]:
+def _with_tight_cap(catalog: Catalog, reports: float) -> dict[str, Metric]:
     """The same with a cap that so many reports of one crowd use up."""
     cost = crowd_cost(catalog.metrics["one"])
     cap = epsilon_of_mu(sqrt(cost * reports), 0.9e-8)
@@ -187,7 +187,7 @@ def _tight(catalog: Catalog, reports: float) -> dict[str, Metric]:
 def test_a_device_stops_at_the_cap_over_all_crowds_and_goes_on_a_year_later(
     catalog: Catalog, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    metrics = _tight(catalog, 5.5)
+    metrics = _with_tight_cap(catalog, 5.5)
     bundle = replace(_bundle(catalog), metrics=metrics, caps=metrics["one"].caps)
     state, outcomes = MemoryState(), []
     for day in (0, 1, 2, 366, 367):
@@ -209,7 +209,7 @@ def test_a_device_stops_at_the_cap_over_all_crowds_and_goes_on_a_year_later(
 
 
 def test_the_larger_of_two_accounts_counts_as_spent(catalog: Catalog) -> None:
-    metrics = _tight(catalog, 2.5)
+    metrics = _with_tight_cap(catalog, 2.5)
     accounts = {"one": Account(), "other": Account()}
     charges = [charge(accounts, metrics["one"], TODAY + day, "") for day in range(3)]
     assert charges == [None, None, Outcome.OVER_BUDGET]

@@ -14,7 +14,7 @@ from hubbub.client.outcome import Outcome
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.card import metric_card
-from hubbub.privacy.crowd import kept_by, smallest_crowd
+from hubbub.privacy.crowd import promise_epsilon_of, smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from tests.support.bundles import crowd_text
 from tests.support.catalogs import promised_catalog_of
@@ -39,7 +39,7 @@ def test_all_epochs_of_a_period_together_keep_the_promise(metric: Metric) -> Non
     assert metric.central is not None
     assert metric.central.epochs == 7
     assert 0.99 <= composed_epsilon([(crowd, 7)], crowd_in(metric).delta) <= 1.0
-    assert kept_by(metric) == composed_epsilon([(crowd, 7)], crowd_in(metric).delta)
+    assert promise_epsilon_of(metric) == composed_epsilon([(crowd, 7)], crowd_in(metric).delta)
     more = replace(crowd, epsilon_local=metric.epsilon + 0.03)
     assert composed_epsilon([(more, 7)], crowd_in(metric).delta) > 1.0
     sentence = metric_card(metric).sentence
@@ -141,6 +141,6 @@ def test_a_tree_with_a_tiny_share_of_the_promise_keeps_it_by_its_crowd() -> None
     metric = promised_catalog_of(text).metrics["theme"]
     assert metric.central is not None
     assert metric.central.epsilon / metric.central.epochs < MIN_EPSILON < metric.epsilon
-    promise_epsilon = kept_by(metric)
+    promise_epsilon = promise_epsilon_of(metric)
     assert promise_epsilon is not None
     assert promise_epsilon <= metric.central.epsilon

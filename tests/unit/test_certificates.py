@@ -87,7 +87,7 @@ def test_openssl_finds_no_fault_in_the_form_of_a_certificate(folder: Path) -> No
 
 def test_the_default_context_of_python_3_13_accepts_a_certificate(folder: Path) -> None:
     for role in SERVERS:
-        context = _strict(authorities_of(role, (folder / "ca.pem").read_text()))
+        context = _strict_context(authorities_of(role, (folder / "ca.pem").read_text()))
         with _server(folder, role) as port:
             _shake_hands(context, port)
 
@@ -123,8 +123,8 @@ def test_an_installation_of_version_0_2_continues_under_python_3_13(
     roots = authorities_of("shuffler", (OLD / "tls" / "ca.pem").read_text())
     with _server(OLD / "tls", "shuffler") as port:
         with pytest.raises(ssl.SSLCertVerificationError):
-            _shake_hands(_strict(roots), port)
-        monkeypatch.setattr(ssl, "create_default_context", _strict)
+            _shake_hands(_strict_context(roots), port)
+        monkeypatch.setattr(ssl, "create_default_context", _strict_context)
         _shake_hands(trusting(roots), port)
         _shake_hands(trusting(roots, system=True), port)
     with http_shuffler() as server:
@@ -219,7 +219,7 @@ def test_a_handshake_that_fails_writes_nothing_into_the_apps_standard_error(fold
     assert (done.stdout, done.stderr) == ("tls_failed\n", "")
 
 
-def _strict(cadata: str | None = None) -> ssl.SSLContext:
+def _strict_context(cadata: str | None = None) -> ssl.SSLContext:
     """What `ssl.create_default_context` returns from Python 3.13 on, whatever Python this is."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN

@@ -189,7 +189,7 @@ def test_a_build_says_which_mechanism_it_keeps(
     build_it += ["--streams", str(tmp_path / "streams.json")]
     assert main(["keys", "new", str(tmp_path / "keys")]) == 0
     with monkeypatch.context() as before:
-        before.setattr(auto_mechanism, "built_from", lambda *_: ("mean.one_bit", "mean.piecewise"))
+        before.setattr(auto_mechanism, "names_of", lambda *_: ("mean.one_bit", "mean.piecewise"))
         assert main(build_it) == 0
     assert "keeps" not in capsys.readouterr().out
     check_it = ["catalog", "check", build_it[2]]

@@ -44,11 +44,11 @@ def test_a_program_that_ends_sends_what_it_can(signed: Signed, tmp_path: Path) -
     folders = (tmp_path / str(number) for number in itertools.count())
     with FakeServer() as server:
 
-        def sent() -> bool:
+        def has_received() -> bool:
             assert _run(signed, next(folders), server.address) == "queued"
             return bool(server.received)
 
-        eventually(sent)
+        eventually(has_received)
 
 
 def test_a_program_that_ends_leaves_the_rest_to_the_next_start(

@@ -103,10 +103,10 @@ def test_plan_capacity_needs_no_catalog_and_names_its_assumptions(
 def test_watch_says_that_it_waits_for_a_service_that_does_not_run(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def ended(_: float) -> None:
+    def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hubbub.cli.terminal.output.time.sleep", ended)
+    monkeypatch.setattr("hubbub.cli.terminal.output.time.sleep", interrupt)
     for command in (["watch", "theme"], ["watch"], ["status", "--watch"]):
         assert main([*command, "--url", "http://127.0.0.1:9"]) == 130
         assert "; waiting until it starts; Ctrl-C ends" in capsys.readouterr().out

@@ -288,10 +288,10 @@ def test_an_apps_own_name_resolver_gets_a_text_and_may_fail(
 ) -> None:
     original, names = socket.getaddrinfo, {"localhost": "127.0.0.1"}
 
-    def own(host: str, *place: Any, **options: Any) -> Any:
+    def resolve(host: str, *place: Any, **options: Any) -> Any:
         return original(names[host], *place, **options)
 
-    monkeypatch.setattr(socket, "getaddrinfo", own)
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
     port = server.server_address[1]
     transport = transport_to(f"http://localhost:{port}", roots=None)
     assert transport.submit(REPORTS, HANG_SECONDS).results == [None]

@@ -34,7 +34,7 @@ def _law(windows: list[dict[str, Any]], *, complete: bool = True) -> dict[str, A
     }
 
 
-def _many() -> list[dict[str, Any]]:
+def _forty_windows() -> list[dict[str, Any]]:
     """A stream among forty lost a report, and in another some wait."""
     windows = [_window(f"stream_{n:02}", day) for n in range(40) for day in range(1, DAYS + 1)]
     windows[-1] |= {"acknowledged": 101, "balanced": False}
@@ -48,7 +48,7 @@ def test_any_number_of_streams_fits_a_screen(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    show_pipeline(_law(_many()))
+    show_pipeline(_law(_forty_windows()))
     text = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out)
     assert len(text.splitlines()) <= (55 if columns == 60 else 24), text
     assert all(len(line) <= columns for line in text.splitlines())
@@ -69,7 +69,7 @@ def test_status_names_no_single_omitted_stream(capsys: Capture) -> None:
 
 
 def test_every_window_is_shown_when_asked(capsys: Capture) -> None:
-    windows = _many()
+    windows = _forty_windows()
     show_pipeline(_law(windows), whole=True)
     output = capsys.readouterr().out
     assert len(re.findall(r"^ +stream_\d\d ", output, re.MULTILINE)) == len(windows)

@@ -7,7 +7,7 @@ from hubbub.runtime.rpc.callers import address_of
 from hubbub.runtime.rpc.limiter import Limiter, network
 
 
-def known_as(peer: str) -> str:
+def bucket_of(peer: str) -> str:
     return network(address_of(peer))
 
 
@@ -65,14 +65,14 @@ def test_new_addresses_above_the_limit_share_the_bucket_of_their_network(
 ) -> None:
     monkeypatch.setattr(limiter, "_MAX_CALLERS", 50)
     limit = Limiter(1, 10, Clock())
-    callers = [known_as(flood.format(number)) for number in range(200)]
+    callers = [bucket_of(flood.format(number)) for number in range(200)]
     if flood.startswith("unix"):
         callers = [f"token {number}" for number in range(200)]
     for caller in callers:
         limit.charge(caller, 1)
     assert len(limit) == 51
-    assert limit.wait_seconds(known_as(near) if "unix" not in near else "token another") > 0
-    assert limit.wait_seconds(known_as(far)) == 0, "who lives elsewhere is not held up"
+    assert limit.wait_seconds(bucket_of(near) if "unix" not in near else "token another") > 0
+    assert limit.wait_seconds(bucket_of(far)) == 0, "who lives elsewhere is not held up"
     assert limit.wait_seconds(callers[0]) == 0, "nor who was there before"
 
 
@@ -82,11 +82,11 @@ def test_a_flood_from_many_networks_stays_within_its_share(
     monkeypatch.setattr(limiter, "_MAX_CALLERS", 50)
     limit = Limiter(1, 10, Clock())
     for number in range(5000):
-        limit.charge(known_as(f"ipv6:[2001:{number:x}:7::1]:1"), 1)
+        limit.charge(bucket_of(f"ipv6:[2001:{number:x}:7::1]:1"), 1)
     assert len(limit) <= 4 * 50 + 1
-    assert limit.wait_seconds(known_as("ipv6:[2001:fff0::1]:1")) > 0
-    assert limit.wait_seconds(known_as("ipv6:[2a00:1::1]:1")) == 0
-    assert limit.wait_seconds(known_as("ipv4:192.0.2.1:1")) == 0
+    assert limit.wait_seconds(bucket_of("ipv6:[2001:fff0::1]:1")) > 0
+    assert limit.wait_seconds(bucket_of("ipv6:[2a00:1::1]:1")) == 0
+    assert limit.wait_seconds(bucket_of("ipv4:192.0.2.1:1")) == 0
 
 
 def test_peers_who_owe_nothing_make_place_when_there_is_none(
@@ -97,9 +97,9 @@ def test_peers_who_owe_nothing_make_place_when_there_is_none(
     clock = Clock()
     limit = Limiter(200, 100, clock)
     for number in range(50):
-        limit.charge(known_as(f"ipv6:[2001:db8:0:{number:x}00::1]:1"), 1)
+        limit.charge(bucket_of(f"ipv6:[2001:db8:0:{number:x}00::1]:1"), 1)
     clock.now += 1.5
-    limit.charge(known_as("ipv6:[2001:db8:1::1]:1"), 1)
+    limit.charge(bucket_of("ipv6:[2001:db8:1::1]:1"), 1)
     assert len(limit) == 1
 
 
@@ -117,7 +117,7 @@ def test_peers_who_owe_nothing_make_place_when_there_is_none(
     ],
 )
 def test_a_peer_is_an_address_without_its_port(first: str, other: str, *, same: bool) -> None:
-    assert (known_as(first) == known_as(other)) is same
+    assert (bucket_of(first) == bucket_of(other)) is same
 
 
 def test_without_a_rate_the_limiter_delays_and_remembers_nobody() -> None:

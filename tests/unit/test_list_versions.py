@@ -136,11 +136,11 @@ def test_the_none_of_a_default_keeps_its_place_and_is_asked_of_everybody(
     assert [metric.code(value) for value in ("none", "sepia")] == [3, 4]
     assert installation.build(FIVE, rest=rest).metric("theme").grown == (4, 5)
     window_totals = {
-        ("theme", FIRST): _drawn(bundle, "theme", [300, 200, 100, 900], 1),
-        ("theme/v5/0.5", FIRST): _drawn(bundle, "theme/v5/0.5", [300, 200, 100, 900, 300], 2),
-        ("theme", FIRST + 1): _drawn(bundle, "theme", [300, 200, 100, 900], 4),
-        ("theme/v5", FIRST + 1): _drawn(bundle, "theme/v5", [300, 200, 100, 900, 200], 3),
-        ("theme/v5", FIRST + 2): _drawn(bundle, "theme/v5", [300, 200, 100, 900, 200], 5),
+        ("theme", FIRST): _draw(bundle, "theme", [300, 200, 100, 900], 1),
+        ("theme/v5/0.5", FIRST): _draw(bundle, "theme/v5/0.5", [300, 200, 100, 900, 300], 2),
+        ("theme", FIRST + 1): _draw(bundle, "theme", [300, 200, 100, 900], 4),
+        ("theme/v5", FIRST + 1): _draw(bundle, "theme/v5", [300, 200, 100, 900, 200], 3),
+        ("theme/v5", FIRST + 2): _draw(bundle, "theme/v5", [300, 200, 100, 900, 200], 5),
     }
     joint_answer = _list_answers(bundle, window_totals)[0]
     rows = {row.value: row for row in joint_answer.values}
@@ -157,12 +157,12 @@ def test_other_before_and_after_an_appended_value_are_distinguished(
 ) -> None:
     installation.build(THREE, rest="other = true")
     bundle = installation.build(FOUR, rest="other = true")
-    first = _drawn(bundle, "theme", [600, 300, 100, 500], 1)  # of the 500 some meant sepia
+    first = _draw(bundle, "theme", [600, 300, 100, 500], 1)  # of the 500 some meant sepia
     window_totals = {
         ("theme", FIRST): first,
         ("theme", FIRST + 1): first,
-        ("theme/v5", FIRST + 1): _drawn(bundle, "theme/v5", [500, 600, 200, 300, 400], 2),
-        ("theme/v5", FIRST + 2): _drawn(bundle, "theme/v5", [500, 600, 200, 300, 400], 3),
+        ("theme/v5", FIRST + 1): _draw(bundle, "theme/v5", [500, 600, 200, 300, 400], 2),
+        ("theme/v5", FIRST + 2): _draw(bundle, "theme/v5", [500, 600, 200, 300, 400], 3),
     }
     joint_answer, _, compared, _ = _list_answers(bundle, window_totals)
     rows = {row.value: row for row in joint_answer.values}
@@ -197,7 +197,7 @@ async def test_every_tier_and_cell_of_every_list_is_counted(installation: Instal
     window_totals, linux = {}, []
     for number, stream in enumerate(bundle.metric("theme").streams):
         size = len(bundle.metric_of(stream).values or ())
-        window_totals[stream, FIRST] = _drawn(bundle, stream, [100 * size + number] * size, number)
+        window_totals[stream, FIRST] = _draw(bundle, stream, [100 * size + number] * size, number)
         linux += [window_totals[stream, FIRST].reports] if "linux" in stream else []
     assert len(window_totals) == 12
     engine = QueryEngine(bundle, await _store(window_totals), clock=lambda: (FIRST + 9) * DAY)
@@ -238,8 +238,8 @@ def test_each_list_fills_a_crowd_of_its_own(installation: Installation) -> None:
     }
     assert first.metric("theme").central == bundle.metric_of("theme").central
     window_totals = {
-        ("theme", FIRST): _drawn(bundle, "theme", [600, 300, 100], 1),
-        ("theme/v4", FIRST): _drawn(bundle, "theme/v4", [500, 600, 200, 200], 2),
+        ("theme", FIRST): _draw(bundle, "theme", [600, 300, 100], 1),
+        ("theme/v4", FIRST): _draw(bundle, "theme/v4", [500, 600, 200, 200], 2),
     }
     days = {(name, day + n): t for (name, day), t in window_totals.items() for n in range(3)}
     joint_answer = _list_answers(bundle, days)[0]
@@ -334,7 +334,7 @@ async def _store(window_totals: Mapping[tuple[str, int], Totals]) -> MemoryStore
     return store
 
 
-def _drawn(bundle: Bundle, stream: str, true_counts: list[int], seed: int) -> Totals:
+def _draw(bundle: Bundle, stream: str, true_counts: list[int], seed: int) -> Totals:
     mechanism = bundle.metric_of(stream).randomizer
     return draw(mechanism, range(len(true_counts)), true_counts, np.random.default_rng(seed))
 
@@ -345,10 +345,10 @@ def counted(installation: Installation) -> tuple[Bundle, dict[tuple[str, int], T
     installation.build(THREE)
     bundle = installation.build(FOUR)
     return bundle, {
-        ("theme", FIRST): _drawn(bundle, "theme", [600, 300, 100], 1),
-        ("theme", FIRST + 1): _drawn(bundle, "theme", [500, 200, 100], 2),
-        ("theme/v4", FIRST + 1): _drawn(bundle, "theme/v4", [200, 600, 200, 200], 3),
-        ("theme/v4", FIRST + 2): _drawn(bundle, "theme/v4", [500, 600, 200, 200], 4),
+        ("theme", FIRST): _draw(bundle, "theme", [600, 300, 100], 1),
+        ("theme", FIRST + 1): _draw(bundle, "theme", [500, 200, 100], 2),
+        ("theme/v4", FIRST + 1): _draw(bundle, "theme/v4", [200, 600, 200, 200], 3),
+        ("theme/v4", FIRST + 2): _draw(bundle, "theme/v4", [500, 600, 200, 200], 4),
     }
 
 

@@ -805,11 +805,11 @@ def test_the_audit_catches_codes_that_always_name_a_near_word(
     assert honest.lower is not None
     assert honest.lower > 2, "the attack comes near to 4"
 
-    def near(codes: VectorCodes, value: Any, source: BitSource) -> bytes:
+    def nearest_word(codes: VectorCodes, value: Any, source: BitSource) -> bytes:
         number = source.below(codes.books)
         return codes.layout.encode(number * codes.words + codes.order(value, number)[0])
 
-    monkeypatch.setattr(VectorCodes, "randomize", near)
+    monkeypatch.setattr(VectorCodes, "randomize", nearest_word)
     assert not single_report_check().passed
 
 

@@ -24,7 +24,7 @@ from hubbub.mechanisms import KeyedBits, tally
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for
 from hubbub.privacy.card import metric_card
-from hubbub.privacy.crowd import kept_by
+from hubbub.privacy.crowd import promise_epsilon_of
 from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.proofs import audit
@@ -88,7 +88,7 @@ def test_the_local_epsilon_is_the_largest_whose_rounds_together_keep_the_promise
         return composed_epsilon([(crowd, EACH)], DELTA)
 
     assert together(churn.epsilon) <= CENTRAL < together(churn.epsilon + 0.01)
-    assert 0.97 * CENTRAL < kept_by(churn) <= CENTRAL
+    assert 0.97 * CENTRAL < promise_epsilon_of(churn) <= CENTRAL
     judges = ShuffledEpoch(reports=CROWD, categories=16, epsilon_local=churn.epsilon, honest=0.9)
     assert central_epsilon(judges, DELTA) <= CENTRAL, "a crowd of those who judge keeps it, too"
 
@@ -135,16 +135,16 @@ def test_a_tier_whose_fewer_words_reveal_more_is_refused(tmp_path: Path) -> None
     path.write_text(text)
     largest = read_with_promises(path).metrics["churn"]
     assert largest.epsilon > 2.5
-    assert kept_by(largest) <= 1.089
-    assert kept_by(replace(largest, **_at(2.5, largest))) > 1.089
+    assert promise_epsilon_of(largest) <= 1.089
+    assert promise_epsilon_of(replace(largest, **_fields_at(2.5, largest))) > 1.089
     path.write_text(text.replace("crowd = 300", "crowd = 300\nepsilon = 2.5"))
     with pytest.raises(CatalogInvalid, match=r"2\.5 makes books of fewer words, .* 2\.51 does"):
         read_with_promises(path)
     path.write_text(text.replace("crowd = 300", "crowd = 300\nepsilon = 2.4"))
-    assert kept_by(read_with_promises(path).metrics["churn"]) <= 1.089
+    assert promise_epsilon_of(read_with_promises(path).metrics["churn"]) <= 1.089
 
 
-def _at(epsilon: float, metric: Metric) -> dict[str, Any]:
+def _fields_at(epsilon: float, metric: Metric) -> dict[str, Any]:
     parameters = {"dimensions": 4, **pool_for(epsilon)}
     limits = replace(metric.limits, lifetime_epsilon=epsilon)
     return {"epsilon": epsilon, "parameters": parameters, "limits": limits}

@@ -50,11 +50,11 @@ class Operator:
         self.key = read_operator_key(signed.keys)
         self.public = self.key.public_key().public_bytes_raw()
 
-    def built(self, number: int, steps: Steps, until: int = NOON + 30 * DAY) -> Notice:
+    def unsigned(self, number: int, steps: Steps, until: int = NOON + 30 * DAY) -> Notice:
         return Notice(number=number, until=until, steps=steps, operator=self.public)
 
     def notice(self, number: int, steps: Steps) -> bytes:
-        return sign_notice(self.built(number, steps), self.key)
+        return sign_notice(self.unsigned(number, steps), self.key)
 
     def client(
         self, shuffler: FakeShuffler, state: State | None = None, moment: float = NOON
@@ -91,7 +91,7 @@ def test_a_notice_says_what_was_signed(operator: Operator) -> None:
 def test_a_notice_with_another_signature_or_content_is_refused(operator: Operator) -> None:
     signed = operator.notice(7, {"theme": ((NOON, 0.1),)})
     stranger = Ed25519PrivateKey.generate()
-    theirs = replace(operator.built(8, {}), operator=stranger.public_key().public_bytes_raw())
+    theirs = replace(operator.unsigned(8, {}), operator=stranger.public_key().public_bytes_raw())
     foreign = sign_notice(theirs, stranger)
     head, body, _ = signed.split(b"\n")
     newer = json.dumps({**json.loads(body), "epsilon": 2}).encode()
@@ -111,7 +111,7 @@ def test_a_notice_with_another_signature_or_content_is_refused(operator: Operato
 
 def test_a_forbidden_notice_cannot_be_built(operator: Operator) -> None:
     half: tuple[Step, ...] = ((NOON, 0.5),)
-    operator.built(1, {"theme": half})
+    operator.unsigned(1, {"theme": half})
     wrong: list[tuple[str, int, Steps]] = [
         ("is 0 or in", 1, {"theme": ((NOON, 1.5),)}),
         ("do not ascend", 1, {"theme": ((NOON, 0.5), (NOON, 0.1))}),
@@ -129,7 +129,7 @@ def test_an_epoch_has_one_chance_from_its_beginning_to_its_end(operator: Operato
     """What changes at noon holds from tomorrow on; a stop at once, to the end of its day."""
     theme, crashed = (operator.bundle.metrics[name] for name in ("theme", "crashed"))
     steps = {"theme": ((NOON, 0.1), (NOON + 2 * DAY, 0.9), (NOON + 4 * DAY, 0.0))}
-    notice = operator.built(1, steps, NOON + 6 * DAY)
+    notice = operator.unsigned(1, steps, NOON + 6 * DAY)
     chances = [notice.sampling(theme, TODAY + day) for day in range(-1, 9)]
     #       the bundle's, lowered, 0.9 is above the bundle's, stopped, lapsed
     assert chances[:2] == [0.0, 0.0]  # of an epoch that is over nothing is reported any more
@@ -224,7 +224,7 @@ def test_after_a_handover_only_the_new_key_signs_notices(operator: Operator) -> 
     public = key.public_key().public_bytes_raw()
     words = (hand_over(operator.key, public),)
     stop = {"theme": ((NOON, 0.0),)}
-    newer = sign_notice(replace(operator.built(1, stop), operator=public, handovers=words), key)
+    newer = sign_notice(replace(operator.unsigned(1, stop), operator=public, handovers=words), key)
     state = MemoryState()
     for notice in (operator.notice(9, {}), newer, operator.notice(10, {})):
         _submit_once(state, notice, operator)

@@ -37,7 +37,7 @@ def _overwrite(device: Device) -> None:
     (device.folder / DATABASE).write_bytes(os.urandom(9000))
 
 
-def _cut(device: Device) -> None:
+def _empty_database(device: Device) -> None:
     _forget_files(device.folder)
     (device.folder / DATABASE).write_bytes(b"")
 
@@ -95,7 +95,7 @@ def _nothing(device: Device) -> None:
 MISHAPS = [
     _nothing,
     _overwrite,
-    _cut,
+    _empty_database,
     _delete_folder,
     _rename_folder,
     _delete_file,
@@ -303,11 +303,11 @@ def test_an_opt_out_is_stored_although_its_witness_cannot_be_written(
 ) -> None:
     client = device.start()
 
-    def full(*_: object) -> None:
+    def raise_full(*_: object) -> None:
         raise StateUnusable("no space left; free space there")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Witness, "write", full)
+        patched.setattr(Witness, "write", raise_full)
         with pytest.raises(StateUnusable, match="no space left"):
             client.disable()
     assert device.start().report("theme", "dark") is Outcome.DISABLED

@@ -65,7 +65,7 @@ def clock(signed: Signed) -> FakeClock:
 
 
 @pytest.fixture
-def drawn(signed: Signed, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+def randomized(signed: Signed, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
     """What randomizers receive: metrics and values."""
     values: list[tuple[str, Any]] = []
     names = {id(metric.randomizer): metric for metric in signed.bundle.metrics.values()}
@@ -99,7 +99,7 @@ def _reports(client: Client, metric: str) -> int:
 
 
 def test_a_funnel_reports_the_furthest_step_once_its_epoch_is_over(
-    signed: Signed, state: State, clock: FakeClock, drawn: list[tuple[str, Any]]
+    signed: Signed, state: State, clock: FakeClock, randomized: list[tuple[str, Any]]
 ) -> None:
     shuffler = FakeShuffler()
     client = _client(signed.bundle, state, clock, shuffler=shuffler)
@@ -109,7 +109,7 @@ def test_a_funnel_reports_the_furthest_step_once_its_epoch_is_over(
         client.flush()
         clock.advance(DAY)
     client.flush()
-    assert drawn == [("checkout", "visit"), ("checkout", "cart"), ("checkout", "paid")]
+    assert randomized == [("checkout", "visit"), ("checkout", "cart"), ("checkout", "paid")]
     first = signed.bundle.keys[0].start // DAY + 28
     assert [report.epoch - first for report in shuffler.reports()] == [0, 1, 3]
     [spent] = [m.spent for m in client.ledger().metrics if m.name == "checkout"]
@@ -118,18 +118,18 @@ def test_a_funnel_reports_the_furthest_step_once_its_epoch_is_over(
 
 
 def test_a_rate_reports_both_counts_up_to_its_maximum(
-    signed: Signed, state: State, clock: FakeClock, drawn: list[tuple[str, Any]]
+    signed: Signed, state: State, clock: FakeClock, randomized: list[tuple[str, Any]]
 ) -> None:
     client = _client(signed.bundle, state, clock)
     for events in (["started", "crashed", "started"], ["crashed"], ["started"] * 9):
         assert {client.report("crashes", event) for event in events} == {Outcome.NOTED}
         clock.advance(DAY)
         client.flush()
-    assert drawn == [("crashes", [1, 2]), ("crashes", [1, 0]), ("crashes", [0, 5])]
+    assert randomized == [("crashes", [1, 2]), ("crashes", [1, 0]), ("crashes", [0, 5])]
 
 
 def test_activity_reports_whether_a_day_is_the_first_of_its_week_and_of_its_28_days(
-    signed: Signed, state: State, clock: FakeClock, drawn: list[tuple[str, Any]]
+    signed: Signed, state: State, clock: FakeClock, randomized: list[tuple[str, Any]]
 ) -> None:
     client = _client(signed.bundle, state, clock)
     day, firsts = 0, []
@@ -141,11 +141,11 @@ def test_activity_reports_whether_a_day_is_the_first_of_its_week_and_of_its_28_d
         assert client.report("use") is Outcome.ALREADY_REPORTED
     assert {*firsts} == {Outcome.NOTED}
     week = [FIRST_OF_28, AGAIN, AGAIN, FIRST_OF_WEEK, FIRST_OF_WEEK, FIRST_OF_WEEK]
-    assert drawn == [("use", text) for text in [*week, FIRST_OF_28, FIRST_OF_WEEK, AGAIN]]
+    assert randomized == [("use", text) for text in [*week, FIRST_OF_28, FIRST_OF_WEEK, AGAIN]]
 
 
 def test_retention_reports_the_week_since_the_first(
-    signed: Signed, state: State, clock: FakeClock, drawn: list[tuple[str, Any]]
+    signed: Signed, state: State, clock: FakeClock, randomized: list[tuple[str, Any]]
 ) -> None:
     client = _client(signed.bundle, state, clock)
     for weeks in (1, 1, 4):
@@ -155,12 +155,12 @@ def test_retention_reports_the_week_since_the_first(
         clock.advance(weeks * 7 * DAY)
     client.report("back")
     client.flush()
-    assert drawn == [("back", text) for text in ("week 0", "week 1", "week 2", "later")]
+    assert randomized == [("back", text) for text in ("week 0", "week 1", "week 2", "later")]
     assert _reports(client, "back") == 4
 
 
 def test_a_restart_and_a_kill_between_note_and_entry_report_once(
-    signed: Signed, tmp_path: Path, clock: FakeClock, drawn: list[tuple[str, Any]]
+    signed: Signed, tmp_path: Path, clock: FakeClock, randomized: list[tuple[str, Any]]
 ) -> None:
     first = FolderState(tmp_path / "state")
     killed = _client(signed.bundle, first, clock)
@@ -169,7 +169,7 @@ def test_a_restart_and_a_kill_between_note_and_entry_report_once(
     clock.advance(DAY)
     killed._reporter.keep_events()
     killed._reporter.cover()  # drawn and noted in the journal, and never entered
-    assert drawn == [("checkout", "cart")]
+    assert randomized == [("checkout", "cart")]
     first.close()
     for _ in range(2):
         client = _client(signed.bundle, FolderState(tmp_path / "state"), clock)
@@ -180,7 +180,7 @@ def test_a_restart_and_a_kill_between_note_and_entry_report_once(
 
 
 def test_processes_add_up_and_report_once(
-    signed: Signed, tmp_path: Path, clock: FakeClock, drawn: list[tuple[str, Any]]
+    signed: Signed, tmp_path: Path, clock: FakeClock, randomized: list[tuple[str, Any]]
 ) -> None:
     states = [FolderState(tmp_path / "state") for _ in range(2)]
     clients = [_client(signed.bundle, state, clock) for state in states]
@@ -188,12 +188,12 @@ def test_processes_add_up_and_report_once(
         client.report("crashes", "started")
         client.report("use")
         client.flush()
-    assert drawn == [("use", FIRST_OF_28)]
+    assert randomized == [("use", FIRST_OF_28)]
     clock.advance(DAY)
     for client in reversed(clients):
         client.report("use")
         client.flush()
-    assert drawn[1:] == [("crashes", [0, 2]), ("use", AGAIN)]
+    assert randomized[1:] == [("crashes", [0, 2]), ("use", AGAIN)]
     for client in clients:
         client.close()
 
@@ -216,7 +216,7 @@ def test_a_forked_child_leaves_what_its_parent_noted_to_it(
 
 
 def test_an_opt_out_deletes_counted_events_and_counts_no_more(
-    signed: Signed, state: State, clock: FakeClock, drawn: list[tuple[str, Any]]
+    signed: Signed, state: State, clock: FakeClock, randomized: list[tuple[str, Any]]
 ) -> None:
     client = _client(signed.bundle, state, clock)
     client.report("checkout", "paid")
@@ -234,7 +234,7 @@ def test_an_opt_out_deletes_counted_events_and_counts_no_more(
     client.enable()
     clock.advance(DAY)
     client.flush()
-    assert drawn == []
+    assert randomized == []
 
 
 def test_events_of_another_process_noted_before_an_opt_out_are_lost(
@@ -252,7 +252,7 @@ def test_events_of_another_process_noted_before_an_opt_out_are_lost(
 
 
 def test_a_late_epoch_is_forgotten_and_a_clock_set_back_changes_no_report(
-    signed: Signed, state: State, clock: FakeClock, drawn: list[tuple[str, Any]]
+    signed: Signed, state: State, clock: FakeClock, randomized: list[tuple[str, Any]]
 ) -> None:
     client = _client(signed.bundle, state, clock)
     client.report("checkout", "visit")
@@ -266,7 +266,7 @@ def test_a_late_epoch_is_forgotten_and_a_clock_set_back_changes_no_report(
     client.flush()
     clock.advance(3 * DAY)
     client.flush()
-    assert drawn == [("checkout", "visit")]
+    assert randomized == [("checkout", "visit")]
     assert state.device_state().events == {}
 
 

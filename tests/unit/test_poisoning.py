@@ -68,7 +68,7 @@ def test_no_payload_at_all_is_worth_more(name: str) -> None:
         for targets in ([0], list(range(min(2, number)))):
             most = max(
                 sum(mechanism.estimate(Totals(cells=cells, reports=1)).values[t] for t in targets)
-                for cells in _every(layout)
+                for cells in _every_payload(layout)
             )
             attack = maximal_gain(mechanism, targets)
             if name in OWN:
@@ -82,11 +82,11 @@ def _of_answers(mechanism: Any, targets: list[int]) -> float:
         float(
             family.figures(mechanism, Totals(cells=cells, reports=1), ()).estimates[targets].sum()
         )
-        for cells in _every(mechanism.layout)
+        for cells in _every_payload(mechanism.layout)
     )
 
 
-def _every(layout: Layout) -> list[list[int]]:
+def _every_payload(layout: Layout) -> list[list[int]]:
     rows = []
     for number in product(range(256), repeat=layout.payload_bytes):
         try:

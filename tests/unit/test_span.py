@@ -82,11 +82,11 @@ def test_a_month_of_a_daily_metric_has_all_its_days() -> None:
 
 
 def test_a_range_is_represented_by_its_first_epoch_with_reports() -> None:
-    def exact(epochs: str) -> list[int]:
+    def select(epochs: str) -> list[int]:
         return select_epochs(EpochRange(epochs=epochs), DAYS, "day", NOW, exact=True)
 
-    assert exact("2026-11-15..2026-11-16,2026-11-20") == [TODAY - 7, TODAY - 6, TODAY - 2]
-    assert exact("2026-11-18..2026-11-19") == [TODAY - 4], "which holds none, and is refused by it"
+    assert select("2026-11-15..2026-11-16,2026-11-20") == [TODAY - 7, TODAY - 6, TODAY - 2]
+    assert select("2026-11-18..2026-11-19") == [TODAY - 4], "which holds none, and is refused by it"
 
 
 def test_a_day_of_an_hourly_metric_is_all_its_hours() -> None:

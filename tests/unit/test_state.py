@@ -416,7 +416,7 @@ print(database.damaged)
         assert connection.execute("SELECT name FROM counts").fetchall() == [("0",), ("1",), ("2",)]
 
 
-def _cut(journal: Journal, path: Path) -> None:
+def _truncate_journal(journal: Journal, path: Path) -> None:
     del journal
     os.truncate(path, 0)
 
@@ -431,7 +431,7 @@ def _lose(journal: Journal, path: Path) -> None:
     path.unlink()
 
 
-@pytest.mark.parametrize("harm", [_cut, _overwrite, _lose])
+@pytest.mark.parametrize("harm", [_truncate_journal, _overwrite, _lose])
 def test_a_journal_that_others_cut_or_delete_ends_no_process_and_loses_nothing(
     harm: Callable[[Journal, Path], None],
     tmp_path: Path,

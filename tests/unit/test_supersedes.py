@@ -41,7 +41,7 @@ def _catalog(*tables: str) -> str:
     return catalog_toml(*tables, shuffler="shuffler.example.org:443")
 
 
-def _on(rest: str, name: str = "theme") -> str:
+def _joins(rest: str, name: str = "theme") -> str:
     return f'{rest}\nsupersedes = "{name}"'
 
 
@@ -55,21 +55,21 @@ def _bundle(folder: Path, *tables: str) -> Bundle:
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        ([_table("theme_2", _on(FOUR))], "is not in this catalog.*as expires"),
-        ([_table("theme", _on(THREE))], "continues it in turn"),
-        ([_table("theme", _on(THREE, "b")), _table("b", _on(THREE))], "continues it in turn"),
-        ([THEME, _table("b", _on(THREE)), _table("c", _on(THREE))], 'is superseded by "b"'),
-        ([_table("theme", THREE, "week"), _table("b", _on(FOUR))], "its epoch is day, and that"),
+        ([_table("theme_2", _joins(FOUR))], "is not in this catalog.*as expires"),
+        ([_table("theme", _joins(THREE))], "continues it in turn"),
+        ([_table("theme", _joins(THREE, "b")), _table("b", _joins(THREE))], "continues it in turn"),
+        ([THEME, _table("b", _joins(THREE)), _table("c", _joins(THREE))], 'is superseded by "b"'),
+        ([_table("theme", THREE, "week"), _table("b", _joins(FOUR))], "its epoch is day, and that"),
         (
-            [THEME, _table("b", _on('mechanism = "grr"\nvalues = ["x", "y"]'))],
+            [THEME, _table("b", _joins('mechanism = "grr"\nvalues = ["x", "y"]'))],
             "no value in common",
         ),
         (
-            [THEME, _table("b", _on(NUMBER.format(high=9)))],
+            [THEME, _table("b", _joins(NUMBER.format(high=9)))],
             "it is over numbers and that one over values",
         ),
         (
-            [_table("theme", NUMBER.format(high=8)), _table("b", _on(NUMBER.format(high=9)))],
+            [_table("theme", NUMBER.format(high=8)), _table("b", _joins(NUMBER.format(high=9)))],
             "their low and high differ",
         ),
     ],
@@ -81,7 +81,9 @@ def test_metrics_that_cannot_be_joined_are_refused(tables: list[str], message: s
 
 def test_supersedes_is_checked_in_a_bundle_and_devices_never_get_it(tmp_path: Path) -> None:
     signed = make_signed(
-        tmp_path, _catalog(_table("theme", THREE), _table("theme_2", _on(FOUR))), start=FIRST * DAY
+        tmp_path,
+        _catalog(_table("theme", THREE), _table("theme_2", _joins(FOUR))),
+        start=FIRST * DAY,
     )
     bundle = signed.bundle
     assert bundle.metric("theme_2").supersedes == "theme"
@@ -105,7 +107,7 @@ def _trend(
     return asyncio.run(trend_of())
 
 
-def _drawn(bundle: Bundle, name: str, true_counts: list[int], seed: int) -> Totals:
+def _draw(bundle: Bundle, name: str, true_counts: list[int], seed: int) -> Totals:
     mechanism = bundle.metric(name).randomizer
     return draw(mechanism, range(len(true_counts)), true_counts, np.random.default_rng(seed))
 
@@ -113,16 +115,16 @@ def _drawn(bundle: Bundle, name: str, true_counts: list[int], seed: int) -> Tota
 @pytest.fixture
 def renamed(tmp_path: Path) -> tuple[Bundle, dict[tuple[str, int], Totals]]:
     """A day of the old name, one of both, one of the new."""
-    bundle = _bundle(tmp_path, _table("theme", THREE), _table("theme_2", _on(FOUR)))
+    bundle = _bundle(tmp_path, _table("theme", THREE), _table("theme_2", _joins(FOUR)))
     return bundle, {
-        ("theme", FIRST): _drawn(bundle, "theme", [600, 300, 100], 1),
-        ("theme", FIRST + 1): _drawn(bundle, "theme", [500, 200, 100], 2),
-        ("theme_2", FIRST + 1): _drawn(bundle, "theme_2", [200, 600, 200, 200], 3),
-        ("theme_2", FIRST + 2): _drawn(bundle, "theme_2", [500, 600, 200, 200], 4),
+        ("theme", FIRST): _draw(bundle, "theme", [600, 300, 100], 1),
+        ("theme", FIRST + 1): _draw(bundle, "theme", [500, 200, 100], 2),
+        ("theme_2", FIRST + 1): _draw(bundle, "theme_2", [200, 600, 200, 200], 3),
+        ("theme_2", FIRST + 2): _draw(bundle, "theme_2", [500, 600, 200, 200], 4),
     }
 
 
-def _near(point: Point, share: float, reports: int) -> None:
+def _check_share(point: Point, share: float, reports: int) -> None:
     assert point.reports == reports
     assert point.low < point.share < point.high
     # Of a normal law, 5 errors are passed by one in 1.7 million.
@@ -140,12 +142,12 @@ def test_a_trend_adds_what_was_asked_under_both_names(
     for point, (share, reports) in zip(
         dark.points, [(0.3, 1000), (800 / 2000, 2000), (600 / 1500, 1500)], strict=True
     ):
-        _near(point, share, reports)
+        _check_share(point, share, reports)
     # Those alone who were asked for it.
     for point, (share, reports) in zip(
         sepia.points, [(200 / 1200, 1200), (500 / 1500, 1500)], strict=True
     ):
-        _near(point, share, reports)
+        _check_share(point, share, reports)
     assert (dark.not_asked, sepia.not_asked) == ("", trend.epochs[0].date)
     # Exactly: sums of what each name says, and of its variances.
     rows = []
@@ -164,7 +166,7 @@ def test_too_few_under_a_name_are_left_out(
     renamed: tuple[Bundle, dict[tuple[str, int], Totals]],
 ) -> None:
     bundle, window_totals = renamed
-    window_totals["theme", FIRST + 1] = _drawn(bundle, "theme", [50, 40, 9], 5)
+    window_totals["theme", FIRST + 1] = _draw(bundle, "theme", [50, 40, 9], 5)
     dark, sepia = _trend(bundle, window_totals, ["dark", "sepia"]).series
     assert [point.reports for point in dark.points] == [1000, 1200, 1500]
     del window_totals["theme", FIRST]
@@ -176,7 +178,7 @@ def test_too_few_under_a_name_are_left_out(
 
 def test_means_are_joined(tmp_path: Path) -> None:
     number = NUMBER.format(high=10)
-    bundle = _bundle(tmp_path, _table("load", number), _table("load_2", _on(number, "load")))
+    bundle = _bundle(tmp_path, _table("load", number), _table("load_2", _joins(number, "load")))
     chance = np.random.default_rng(6)
     window_totals = {
         (name, FIRST): draw(bundle.metric(name).randomizer, [at], [many], chance)
@@ -184,7 +186,7 @@ def test_means_are_joined(tmp_path: Path) -> None:
     }
     trend = _trend(bundle, window_totals, [])
     [point] = trend.series[0].points
-    _near(point, 4.0, 6000)
+    _check_share(point, 4.0, 6000)
 
 
 def test_every_interface_shows_epochs_before_a_value_was_listed(

@@ -22,7 +22,7 @@ from hubbub.catalog.limits import Limits
 from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.startup import program_name
 from hubbub.client.trust.accepted_bundles import Pin, Trust, folder_of
-from hubbub.client.trust.store import _temporary_path, held
+from hubbub.client.trust.store import _temporary_path, lock_store
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import Signed
@@ -629,7 +629,7 @@ def test_a_pipe_in_place_of_the_trust_file_blocks_no_app(app: App, home: Path) -
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
 def test_a_child_forked_at_start_blocks_no_other_process(tmp_path: Path) -> None:
     begin, end = os.pipe()
-    with held(tmp_path / "trust.json"):
+    with lock_store(tmp_path / "trust.json"):
         child = os.fork()
         if not child:  # it lives on with a copy of the lock
             os.close(end)
@@ -656,10 +656,10 @@ def test_an_app_starts_without_any_place_for_temporary_files(
 ) -> None:
     """A disk that is full, or to be read alone, everywhere: nothing is sent, nothing raised."""
 
-    def none() -> str:
+    def raise_not_found() -> str:
         raise FileNotFoundError(2, "No usable temporary directory found")
 
-    monkeypatch.setattr("tempfile.gettempdir", none)
+    monkeypatch.setattr("tempfile.gettempdir", raise_not_found)
     app.ship(OURS)
     assert app.report() is Outcome.QUEUED, "the folder can be used"
     (tmp_path / "file").write_text("in the way")

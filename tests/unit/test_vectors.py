@@ -325,7 +325,7 @@ PEOPLE = [(1.0, 0.0, -1.0), (0.0, 0.5, 0.0)]
 MEAN = (0.75, 0.125, -0.75)
 
 
-def _drawn(codes: VectorCodes, reports: int = 4000) -> Totals:
+def _draw(codes: VectorCodes, reports: int = 4000) -> Totals:
     counts = [3 * reports // 4, reports // 4]
     return draw(codes, PEOPLE, counts, np.random.default_rng(5))
 
@@ -335,7 +335,7 @@ CODES = VectorCodes(epsilon=4.0, dimensions=3, words=64, books=128, max_length=2
 
 def test_coordinates_are_answered_in_the_metrics_own_unit() -> None:
     """Within 6 standard errors of the truth, 6e-9."""
-    result = answer(CODES, _drawn(CODES), ["speed", "ease", "looks"])
+    result = answer(CODES, _draw(CODES), ["speed", "ease", "looks"])
     assert (result.kind, result.span) == ("vector", (-2.0, 2.0))
     for row, name, true in zip(result.values, ("speed", "ease", "looks"), MEAN, strict=True):
         assert row.value == name
@@ -367,7 +367,7 @@ def test_people_in_all_directions_keep_no_error_of_their_books(epsilon: float) -
 
 def test_tiers_comparisons_and_trends_are_of_each_coordinate() -> None:
     smaller = VectorCodes(epsilon=2.0, dimensions=3, words=64, books=128, max_length=2.0)
-    tiers = [(CODES, _drawn(CODES)), (smaller, _drawn(smaller))]
+    tiers = [(CODES, _draw(CODES)), (smaller, _draw(smaller))]
     both = answer_tiers(tiers, ["speed", "ease", "looks"])
     for row, true in zip(both.values, MEAN, strict=True):
         assert abs(row.estimate - true) < 6 * row.stderr
@@ -402,7 +402,7 @@ def test_an_attack_gains_no_more_than_stated_with_any_pool(seed: str) -> None:
     """Of 128 books the known error is subtracted, and changes with the mean; of 32 it is not."""
     for books in (128, 32):
         codes = replace(CODES, seed=seed, books=books)
-        honest = _drawn(codes, 8000)
+        honest = _draw(codes, 8000)
         totals = honest, _faked(codes, honest)
         before, after = (answer(codes, totals_now, [*"abc"]).places[0] for totals_now in totals)
         attack = maximal_gain(codes, [0])
@@ -412,7 +412,7 @@ def test_an_attack_gains_no_more_than_stated_with_any_pool(seed: str) -> None:
 
 
 def test_honest_totals_pass_and_faked_totals_fail_the_honesty_check() -> None:
-    honest = _drawn(CODES, 8000)
+    honest = _draw(CODES, 8000)
     assert plausibility([(CODES, honest)]).p_value > 1e-6
     assert plausibility([(CODES, _faked(CODES, honest))]).p_value < 1e-6
     with pytest.raises(BadParameter, match="not one of the 3 coordinates"):

@@ -76,7 +76,7 @@ class Promised:
             self, days={length: {**self.days.get(length, {}), **current_keep} for length in lengths}
         )
 
-    def ended_by(self, moment: float, metric: Metric) -> Self:
+    def at_moment(self, moment: float, metric: Metric) -> Self:
         """The promise, with former values of `keep` applied only to epochs begun by this moment."""
         current = days_of(metric.keep)
         ended = {
@@ -154,7 +154,7 @@ def _names_of(stream: str) -> set[str]:
     return {stream, metric, cell, f"{metric}{slash}{tier}"}
 
 
-def ended_before(
+def closed_before(
     windows: Collection[Window], lengths: Collection[str], before: float, *, now: float
 ) -> list[Window]:
     """The windows whose epochs ended before this time and are closed now.
@@ -235,7 +235,7 @@ class Retention:
         for name, promise in promises.items():
             windows = [
                 window
-                for window in ended_before(windows_of(name, counts), promise.days, now, now=now)
+                for window in closed_before(windows_of(name, counts), promise.days, now, now=now)
                 if promise.is_over(window.epoch, now)
             ]
             if windows:
@@ -254,7 +254,7 @@ class Retention:
             before = promises.get(name)
             now = (before or Promised({})).with_keep(metric)
             if latest is not None:  # otherwise former promises apply to every epoch
-                now = now.ended_by(latest, metric)
+                now = now.at_moment(latest, metric)
             if now != before:
                 await self._server.durable([("HSET", _KEY, name, now.data())])
                 promises[name] = now

@@ -61,7 +61,7 @@ def above(numbers: npt.ArrayLike, trials: npt.ArrayLike, chance: float) -> Float
     return np.where(inner, result, np.where(k < 0, 1.0, 0.0))
 
 
-def least(share: float, trials: int, chance: float) -> int:
+def binomial_quantile(share: float, trials: int, chance: float) -> int:
     """Smallest number k for which at most k successes have a probability of at least `share`."""
     numbers = range(trials)
     return bisect_left(numbers, share, key=lambda k: float(betaincc(k + 1, trials - k, chance)))

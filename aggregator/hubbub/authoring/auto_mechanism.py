@@ -26,8 +26,8 @@ from hubbub.fields.rules import is_whole
 from hubbub.mechanisms import (
     AnyMechanism,
     build,
-    built_from,
     described_parameters,
+    names_of,
     parameters,
 )
 from hubbub.mechanisms.hcms import HadamardSketch
@@ -118,14 +118,14 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     """
     reports, payload, cells = (_whole_number(statements, name) for name in _NUMBERS)
     if categories is None and "buckets" not in statements:
-        names, needed = built_from("mean", "epsilon", "low", "high"), {"low", "high"}
+        names, needed = names_of("mean", "epsilon", "low", "high"), {"low", "high"}
     elif categories is None:
         names, needed = tuple(RANK_ERRORS), {"low", "high", "buckets"}
     elif "permanent_epsilon" in statements:
-        names = built_from("listed", "epsilon", "permanent_epsilon", "categories")
+        names = names_of("listed", "epsilon", "permanent_epsilon", "categories")
         needed = {"permanent_epsilon"}
     else:
-        names, needed = built_from("listed", "epsilon", "categories"), set[str]()
+        names, needed = names_of("listed", "epsilon", "categories"), set[str]()
     given_parameters = _given_parameters(statements, needed)
     arguments = {"epsilon": epsilon, **given_parameters} | (
         {} if categories is None else {"categories": categories}

@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import inf
 from operator import attrgetter
 
-from hubbub.analysis.binomials import least
+from hubbub.analysis.binomials import binomial_quantile
 from hubbub.authoring.crowds.accountant import devices_at_least, named_dummies, reports_at_least
 from hubbub.catalog import Crowd, Metric
 from hubbub.catalog.crowds.noise_dummies import value_noise
@@ -34,7 +34,7 @@ def amplified_of(
     loss = mechanism.privacy_loss() if loss is None else loss
     if isinstance(mechanism, Memoized) and (groups := mechanism.permanent_groups) > 1:
         # Down: rounding may not promise one report too many.
-        others = least(delta / 2 * (1 - 1e-6), reports - 1, 1 / groups)
+        others = binomial_quantile(delta / 2 * (1 - 1e-6), reports - 1, 1 / groups)
         guarantee = amplified(loss, 1 + max(0, others), delta / 2)
         return replace(guarantee, delta=delta, reports=reports)
     variation = float(mechanism.total_variation()) * (1 + 2**-50)
@@ -74,7 +74,7 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
     )
 
 
-def kept_by(metric: Metric) -> float:
+def promise_epsilon_of(metric: Metric) -> float:
     """Epsilon of its smallest crowds: of one alone, or of all epochs in the promise together."""
     promise, crowd = metric.central, smallest_crowd(metric)
     if promise is None or crowd is None:

@@ -35,7 +35,7 @@ from typing import Final, Self
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.binomials import least, likely, pmf
+from hubbub.analysis.binomials import binomial_quantile, likely, pmf
 from hubbub.privacy.one_count import TAILS
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 
@@ -90,7 +90,7 @@ class FewLies:
         """
         m, epsilon = self.crowd.others, low
         for a in (0, m):  # nearly always one of these is the worst
-            epsilon = self._least(self._view_probabilities(a, 0, m - a), delta, epsilon, high)
+            epsilon = self._epsilon(self._view_probabilities(a, 0, m - a), delta, epsilon, high)
         if epsilon == inf or low < high * _NOTHING < epsilon:
             return max(epsilon, high)
         finest, blocks = max(1, m // _BLOCKS), [(0, m, 1, m // 2), (0, m, 0, 0)]
@@ -106,10 +106,10 @@ class FewLies:
             if max(max_v - min_v, max_w - min_w) >= finest:
                 blocks += _halves(block)
             else:
-                epsilon = self._least(laws, delta, epsilon, high)
+                epsilon = self._epsilon(laws, delta, epsilon, high)
         return epsilon
 
-    def _least(self, laws: _Views, delta: float, low: float, high: float) -> float:
+    def _epsilon(self, laws: _Views, delta: float, low: float, high: float) -> float:
         if self._delta(laws, low) <= delta:
             return low
         if self._delta(laws, high) > delta:
@@ -139,23 +139,23 @@ class FewLies:
         min_y, hold_w = self._holders(b)
         laws = [_both(_both(self._even(int(noise[0]), third_count), hold_v), hold_w.T)]
         for _ in noise[1:]:
-            laws.append(_one_more(laws[-1], 1 / d, 1 / d, 1 - 2 / d))
+            laws.append(_with_one_report(laws[-1], 1 / d, 1 / d, 1 - 2 / d))
         by_noise = np.stack(laws) * pmf(noise, third_count, d * q)[:, None, None]
         by_noise = np.pad(by_noise, ((0, 0), (0, 1), (0, 1)))
         x, y = np.indices(by_noise.shape[1:])
         offsets = np.maximum(min_x + x + min_y + y - (a + b + self.crowd.dummies + 1), 0).ravel()
         first, two = (
-            _one_more(by_noise, *chances, (d - 2) * q).reshape(len(noise), -1)
+            _with_one_report(by_noise, *chances, (d - 2) * q).reshape(len(noise), -1)
             for chances in ((p, q), (q, p))
         )
         likely = np.flatnonzero((first + two).sum(axis=0) > self.cut / len(offsets))
         likely = likely[np.argsort(offsets[likely], kind="stable")]
         moved = {
-            n: self._moved[np.maximum(noise - n, 0)].T for n in np.unique(offsets[likely]).tolist()
+            n: self._thirds[np.maximum(noise - n, 0)].T for n in np.unique(offsets[likely]).tolist()
         }
         starts = np.union1d(
             np.searchsorted(offsets[likely], list(moved)),
-            np.arange(0, len(likely), max(1, _AT_ONCE // self._moved.size)),
+            np.arange(0, len(likely), max(1, _AT_ONCE // self._thirds.size)),
         )
         parts = [likely[start:end] for start, end in pairwise([*starts.tolist(), len(likely)])]
         first, two = (
@@ -168,7 +168,7 @@ class FewLies:
         return first[mask], two[mask]
 
     @cached_property
-    def _moved(self) -> Floats:
+    def _thirds(self) -> Floats:
         """For each number of uniform reports on third values, the law of how many are not on u."""
         d, most = self.crowd.categories, self._likely(self.crowd.others, self.crowd.hiding)[-1]
         numbers = np.arange(most + 1)
@@ -178,8 +178,8 @@ class FewLies:
 
     def _likely(self, trials: int, chance: float) -> Floats:
         """Numbers of a binomial, without tails of probability `cut` on either side."""
-        most = trials - least(self.cut, trials, 1 - chance)
-        return np.arange(float(least(self.cut, trials, chance)), most + 1)
+        most = trials - binomial_quantile(self.cut, trials, 1 - chance)
+        return np.arange(float(binomial_quantile(self.cut, trials, chance)), most + 1)
 
     def _even(self, noise: int, third_count: int) -> Floats:
         """Law of how many of `noise` and of the dummies are on v, and how many on w.
@@ -220,7 +220,7 @@ def _both(first: Floats, other: Floats) -> Floats:
     return np.convolve(first, second)[: rows * width].reshape(rows, width)
 
 
-def _one_more(law: Floats, on_v: float, on_w: float, on_neither: float) -> Floats:
+def _with_one_report(law: Floats, on_v: float, on_w: float, on_neither: float) -> Floats:
     """The law with one more report of these probabilities; entries beyond the array are lost."""
     grown = on_neither * law
     grown[..., 1:, :] += on_v * law[..., :-1, :]

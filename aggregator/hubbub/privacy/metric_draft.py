@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.mechanisms import built_from
+from hubbub.mechanisms import names_of
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.privset import PrivSet
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
@@ -54,11 +54,11 @@ class MetricDraft:
             case "strings":
                 return _string_fields(self, epsilon)
             case "mean":
-                return dict.fromkeys(built_from("mean", *ends), ends)
+                return dict.fromkeys(names_of("mean", *ends), ends)
             case "ranges":
                 buckets = {**ends, "buckets": self.size}
                 sampled = {**buckets, "sampled": min(self.size, 4)}
-                names = built_from("ranges", *buckets)
+                names = names_of("ranges", *buckets)
                 return dict.fromkeys(names, buckets) | {"buckets": sampled}
             case "sets":
                 arguments: dict[str, Any] = {"categories": self.size, "most": self.most}
@@ -128,10 +128,10 @@ def _value_fields(draft: MetricDraft, epsilon: float) -> dict[str, dict[str, Any
     basic = {"rappor.basic": {"categories": draft.size, **chain}}
     if draft.permanent_epsilon is None:
         same = "grr" if draft.size == 2 else "rr"  # noqa: PLR2004 for two values they are one
-        names = built_from("listed", *parameters)
+        names = names_of("listed", *parameters)
         return {name: parameters for name in names if name != same} | basic
     lasting = {**parameters, "permanent_epsilon": draft.permanent_epsilon}
-    return dict.fromkeys(built_from("listed", *lasting), lasting) | basic
+    return dict.fromkeys(names_of("listed", *lasting), lasting) | basic
 
 
 def _string_fields(draft: MetricDraft, epsilon: float) -> dict[str, dict[str, Any]]:

@@ -130,13 +130,13 @@ class NoisyLies:
         for total, weight, chances in self._totals(_FEW_BLOCKS):
             sums, positive_sums = self._sums(t, total, chances)
             lower += float(np.maximum(sums, 0.0).sum())
-            upper += float(positive_sums.sum()) + self._left_out(total, weight, chances)
+            upper += float(positive_sums.sum()) + self._omitted_mass(total, weight, chances)
         upper += 4 * self.cut
         if upper <= target or lower > target or len(self.starts) < len(self.numbers):
             return upper
         return min(upper, self._between(t, target))
 
-    def _left_out(self, total: float, weight: float, chances: Floats) -> float:
+    def _omitted_mass(self, total: float, weight: float, chances: Floats) -> float:
         """Probability of s and x' that are not summed, if the person holds v."""
         s, share = self.numbers, 2 / self.crowd.categories
         lower_tail = float(above(total - s[0], total, 1 - share))
@@ -167,7 +167,7 @@ class NoisyLies:
         result, gains = 4 * self.cut, []
         for place, (total, weight, chances) in enumerate(self._some):
             sums, upper = self._sums(t, total, chances)
-            result += self._left_out(total, weight, chances) + float(upper.sum())
+            result += self._omitted_mass(total, weight, chances) + float(upper.sum())
             most = upper - np.maximum(sums, 0.0)
             gains.append((float(most.sum()), place, upper, most))
         remaining = sum(gain for gain, *_ in gains)
@@ -178,7 +178,7 @@ class NoisyLies:
             rows = np.flatnonzero(most > _CLOSE * target / most.size / len(self._some))
             if place not in self._views:
                 self._views[place] = self._view(place)
-            excess = self._over(t, self._some[place][0], rows)
+            excess = self._excess_over(t, self._some[place][0], rows)
             result += float(self._views[place].gains(excess).sum() - upper[rows].sum())
         return result
 
@@ -190,12 +190,12 @@ class NoisyLies:
         step = max(1, _AT_ONCE // len(chances))
         for start in range(0, end, step):
             rows = slice(start, min(start + step, end))
-            excess = self._over(t, total, rows)
+            excess = self._excess_over(t, total, rows)
             sums[rows] = excess @ chances
             positive_sums[rows] = np.maximum(excess, 0.0, out=excess) @ chances
         return sums, positive_sums
 
-    def _over(self, t: float, total: float, rows: slice | npt.NDArray[np.intp]) -> Floats:
+    def _excess_over(self, t: float, total: float, rows: slice | npt.NDArray[np.intp]) -> Floats:
         gain, loss = self._factors(t, total)
         excess: Floats = gain * self.first[rows]
         excess -= loss * self.even[rows]

@@ -91,7 +91,7 @@ def ranked(rows: Sequence[Row], cost: Target) -> list[Row]:
 
 def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports: float) -> Row:
     """The figures of one mechanism with these parameters."""
-    mechanism = _built(name, tuple(sorted(parameters.items())))
+    mechanism = _build_cached(name, tuple(sorted(parameters.items())))
     values, even_shares = question.values(), question.even()
     alike = np.full(len(values), 1 / len(values))
     errors = family_for(mechanism).expected(mechanism, values, alike, reports)
@@ -150,7 +150,7 @@ def epsilon_for(
     """
     _check_reports(reports)
 
-    def at(epsilon: float) -> Row | None:
+    def row_at(epsilon: float) -> Row | None:
         try:
             return row(question, name, question.suitable(epsilon, reports)[name], reports)
         except BadParameter:  # no such parameters there, as a permanent epsilon below epsilon
@@ -161,12 +161,12 @@ def epsilon_for(
 
     # A permanent epsilon bounds a report's from above.
     low, high = MIN_EPSILON, min(MAX_EPSILON, (question.permanent_epsilon or inf) * 0.999)
-    best = at(high)
+    best = row_at(high)
     if not enough(best):
         return None
     while high / low > 1 + 1e-4:
         middle = (low * high) ** 0.5
-        if enough(candidate := at(middle)):
+        if enough(candidate := row_at(middle)):
             high, best = middle, candidate
         else:
             low = middle
@@ -238,7 +238,7 @@ def ratio_error(
 
 
 def _row_mechanism(plan_row: Row) -> AnyMechanism:
-    return _built(plan_row.mechanism, tuple(sorted(plan_row.parameters.items())))
+    return _build_cached(plan_row.mechanism, tuple(sorted(plan_row.parameters.items())))
 
 
 def _rest_even(share: float, value: Floats) -> Floats:
@@ -291,7 +291,7 @@ def _smallest_share(channel: Pure, reports: int, tail: Tail, corrected: float) -
 
 
 @lru_cache(maxsize=512)
-def _built(name: str, arguments: tuple[tuple[str, Any], ...]) -> AnyMechanism:
+def _build_cached(name: str, arguments: tuple[tuple[str, Any], ...]) -> AnyMechanism:
     return build(name, **dict(arguments))
 
 

@@ -151,7 +151,7 @@ def largest_local(crowd: ShuffledEpoch, central: float, delta: float) -> float:
     def hides(epsilon: float) -> bool:
         return keeps(replace(crowd, epsilon_local=epsilon), central, delta)
 
-    def over(epsilon: float) -> float:
+    def log_excess(epsilon: float) -> float:
         counts = _counts_of(replace(crowd, epsilon_local=epsilon), delta)
         return log(counts.delta(central) / delta)
 
@@ -159,10 +159,10 @@ def largest_local(crowd: ShuffledEpoch, central: float, delta: float) -> float:
     low, high, close = min(central, most), most, 5e-4
     if hides(high):
         return high
-    if over(low) < 0:  # then the logarithm, nearly straight, finds it sooner than halving
+    if log_excess(low) < 0:  # then the logarithm, nearly straight, finds it sooner than halving
         from scipy.optimize import brentq  # noqa: PLC0415 25 MB that a service never needs
 
-        local_epsilon = max(float(brentq(over, low, high, xtol=_FINE)) - 2 * _FINE, low)
+        local_epsilon = max(float(brentq(log_excess, low, high, xtol=_FINE)) - 2 * _FINE, low)
         if hides(local_epsilon):
             if not FewLies.of(replace(crowd, epsilon_local=local_epsilon), delta):
                 return local_epsilon

@@ -54,7 +54,7 @@ class TwoCounts:
 
     def delta(self, t: float, p: float, q: float, neither: Floats) -> Floats:
         """Hockey-stick divergence at `t`, for each h of `neither`, rounded up."""
-        loose = self._loose
+        loose = self._rounding_factor
         t /= loose**4
         if p <= t * q:
             return np.full(len(neither), self.cut)
@@ -67,7 +67,7 @@ class TwoCounts:
         # Of M, whose number is one more.
         one_more = (t - 1) * neither[:, None] * self._chances(sums + 1)
 
-        def of_more(sequence: _Sums, k: _Numbers) -> Floats | float:
+        def sum_with_one_more(sequence: _Sums, k: _Numbers) -> Floats | float:
             return one_more * sequence.at(sums + 1, k) if any_neither else 0.0
 
         # Below `low` all chances are 0, and neither rise nor fall.
@@ -77,16 +77,16 @@ class TwoCounts:
             k = (low + high) // 2
             next_equal = self._equal.at(sums, k + 1)
             change = gain * (next_equal - self._equal.at(sums, k)) + loss * next_equal
-            rises = change + of_more(self._equal, k + 1) > 0
+            rises = change + sum_with_one_more(self._equal, k + 1) > 0
             low, high = np.where(rises, k, low), np.where(rises, high, k)
         gains = gain * self._equal.at(sums, high)
-        excess = gains - loss * self._above.at(sums, high) - of_more(self._above, high)
+        excess = gains - loss * self._above.at(sums, high) - sum_with_one_more(self._above, high)
         excess = np.maximum(excess, 0.0) + _ROUNDING * gains
         result: Floats = excess.sum(axis=1) * loose**2 + self.cut
         return result
 
     @cached_property
-    def _loose(self) -> float:
+    def _rounding_factor(self) -> float:
         """Factor by which chances by powers of r may be off: dummies have whole weights."""
         weights = np.array([float(weight) for weight in self.noise.weights])
         ratios = weights * np.exp(self._distances / self.noise.scale)

@@ -39,7 +39,7 @@ def read_json(raw: bytes) -> Any:
     """Reads JSON: UTF-8, no repeated names, finite numbers. Raises MALFORMED, quoting nothing."""
     document = json.loads(
         raw.decode(),
-        object_pairs_hook=_once,
+        object_pairs_hook=_refuse_repeated_keys,
         parse_int=_whole_number,
         parse_float=_finite_number,
         parse_constant=_no_number,
@@ -48,7 +48,7 @@ def read_json(raw: bytes) -> Any:
     return document
 
 
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) != len(pairs):
         raise ValueError("a name occurs twice in an object")

@@ -18,7 +18,7 @@ from hubbub.catalog.epochs import epoch_start
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, NoticeRefused
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.fields.rules import NAME, as_tuple, as_whole
+from hubbub.fields.rules import NAME, as_tuple, int_if_whole
 
 LARGEST_NOTICE_BYTES: Final = 16 << 10
 """Every answer carries one."""
@@ -128,10 +128,10 @@ def _load(body: Any, signer: bytes, signed: bytes) -> Notice:
     if isinstance(body["version"], bool) or body["version"] != 1 or not body.keys() <= fields:
         raise ValueError("of a later version")
     return Notice(
-        number=as_whole(body["number"]),
-        until=as_whole(body["until"]),
+        number=int_if_whole(body["number"]),
+        until=int_if_whole(body["until"]),
         steps={
-            name: tuple((as_whole(since), chance) for since, chance in as_tuple(steps))
+            name: tuple((int_if_whole(since), chance) for since, chance in as_tuple(steps))
             for name, steps in body["sampling"].items()
         },
         operator=signer,

@@ -14,7 +14,7 @@ from hubbub.bundles.encoding import from_text, to_text
 from hubbub.bundles.weak_keys import KEY_BYTES, refuse_weak_opening_key
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.fields.rules import as_whole, is_whole
+from hubbub.fields.rules import int_if_whole, is_whole
 from hubbub.sealing.kems import (
     SEED_BYTES,
     X25519,
@@ -94,9 +94,9 @@ class OpeningKeyPublic:
     def load(cls, words: Mapping[str, Any]) -> Self:
         """Reads what `words()` returned. Raises one of MALFORMED for another shape."""
         return cls(
-            id=as_whole(words["id"]),
-            start=as_whole(words["start"]),
-            end=as_whole(words["end"]),
+            id=int_if_whole(words["id"]),
+            start=int_if_whole(words["start"]),
+            end=int_if_whole(words["end"]),
             public=from_text(words["public"]),
             x_wing=from_text(words.get("x_wing", "")),
         )

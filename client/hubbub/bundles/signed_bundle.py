@@ -22,7 +22,7 @@ from hubbub.catalog.policy import Budget, Caps
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.printable import visible
 from hubbub.fields.field import loaded
-from hubbub.fields.rules import as_table, as_tuple, as_whole
+from hubbub.fields.rules import as_table, as_tuple, int_if_whole
 from hubbub.fields.tables import table_of
 
 # Versions for content that older SDKs would misread: grown lists of values, and tokens.
@@ -116,7 +116,7 @@ def _load(body: Any, signer: bytes) -> Bundle:
         operator=signer,
         budget=table_of(Budget).load(body["budget"]) if "budget" in body else None,
         caps=caps,
-        serial=as_whole(body.get("serial", 0)),
+        serial=int_if_whole(body.get("serial", 0)),
         development=flags["development"],
         gateway=from_text(body.get("gateway", "")),
         cover=flags["cover"],

@@ -113,7 +113,7 @@ PERIOD: Final = entry(
     in_definition=True,
 )
 REPORT_ON: Final = entry(
-    kinds.one_of(lambda: (ONE_DAY,)),
+    kinds.word_kind(lambda: (ONE_DAY,)),
     "The days of a `period` on which a device reports: one day, drawn from its secret, with all "
     "of epsilon.",
     f'"{ONE_DAY}"',

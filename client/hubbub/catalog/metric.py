@@ -116,7 +116,7 @@ class Metric:
         label="until",
     )
     mechanism: str = setting(
-        kinds.one_of(lambda: (AUTO, *REGISTRY)),
+        kinds.word_kind(lambda: (AUTO, *REGISTRY)),
         "How a device randomizes its value; `auto` compares exact errors and chooses the "
         "shortest report within 5% of the least error.",
         '"auto"',
@@ -151,7 +151,7 @@ class Metric:
             "steps": STEPS,
             "weeks": WEEKS,
             "domain": Entry(
-                kind=kinds.one_of(DOMAINS.values),
+                kind=kinds.word_kind(DOMAINS.values),
                 meaning="Type of the values, if they are not listed.",
                 example='"string"',
             ),
@@ -202,7 +202,7 @@ class Metric:
     release: Release | None = field(default=None, metadata=RELEASE)
     crowd: Crowd | None = part(Crowd)
     kind: str = setting(
-        kinds.one_of(KINDS.keys),
+        kinds.word_kind(KINDS.keys),
         "What the app reports, instead of `values` and `domain`: a boolean, a whole number, a "
         "number, a timedelta, or a size with its unit; a set of the `values`; a vector with "
         "`coordinates`; or events, of which the device computes a funnel (`steps`), its activity "
@@ -249,7 +249,7 @@ class Metric:
         default="",
     )
     kem: Kem = setting(
-        kinds.one_of(lambda: KEMS),
+        kinds.word_kind(lambda: KEMS),
         "Encryption of reports: `x-wing` also protects reports that are recorded today from a "
         "future quantum computer; each is 1,088 bytes longer.",
         '"x-wing"',

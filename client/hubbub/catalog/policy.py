@@ -17,7 +17,7 @@ from typing import Final
 from hubbub.errors import BadParameter
 from hubbub.fields.field import check, entry, setting, settings
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.fields.kinds import number, numbers_by_name, one_of, shares
+from hubbub.fields.kinds import number, numbers_by_name, shares, word_kind
 from hubbub.fields.tables import table_of
 from hubbub.mechanisms.probability import MAX_EPSILON
 
@@ -88,7 +88,7 @@ class Release:
     """How numbers of a metric may be published, at what cost each time. Raises BadParameter."""
 
     mechanism: str = setting(
-        one_of(lambda: RELEASED_BY), "The mechanism that adds the noise.", '"laplace"'
+        word_kind(lambda: RELEASED_BY), "The mechanism that adds the noise.", '"laplace"'
     )
     epsilon: float = setting(
         number("a number of nats", 0, MAX_EPSILON, "(]"),

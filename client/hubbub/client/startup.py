@@ -21,7 +21,7 @@ from hubbub.client.state.witness import Witnesses
 from hubbub.client.transport.addresses import relay_to, transport_to
 from hubbub.client.transport.contract import Transport
 from hubbub.client.trust.accepted_bundles import Pin, Trust, Vouched, folder_of, is_one
-from hubbub.client.trust.store import held, possible_paths
+from hubbub.client.trust.store import lock_store, possible_paths
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, StateUnusable
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def state_of(
     state_dir = settings.state_dir and resolved_folder(settings.state_dir)
     home = NOWHERE if state_dir else resolved_folder(state_home())
     key = "" if state_dir else settings.app or program_name()
-    with held(*possible_paths(home, state_dir)) as file:
+    with lock_store(*possible_paths(home, state_dir)) as file:
         try:
             trust = file.read()
         except StateUnusable as error:

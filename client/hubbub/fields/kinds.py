@@ -17,8 +17,8 @@ from hubbub.fields.rules import (
     Interval,
     as_table,
     as_tuple,
-    as_whole,
     has_variance,
+    int_if_whole,
     is_address,
     is_log_name,
     is_number,
@@ -137,7 +137,7 @@ def path(which: str) -> Kind:
     )
 
 
-def one_of(names: Callable[[], Iterable[str]]) -> Kind:
+def word_kind(names: Callable[[], Iterable[str]]) -> Kind:
     """One of some words, which are evaluated at each use, as a registry may grow."""
 
     def words() -> str:
@@ -175,7 +175,7 @@ def number(what: str = "a number", low: float = -inf, high: float = inf, ends: s
 
 def integer(low: int, high: int) -> Kind:
     """A whole number in [low, high]."""
-    return in_interval(Interval(low, high), is_integer=True, load=as_whole)
+    return in_interval(Interval(low, high), is_integer=True, load=int_if_whole)
 
 
 def in_interval(interval: Interval, *, is_integer: bool, what: str = "", **ways: Any) -> Kind:

@@ -17,7 +17,7 @@ LOG_NAME: Final = re.compile(r"[a-z0-9.-]{1,128}(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{
 ADDRESS: Final = re.compile(r"(https://)?[!-.0-9;-~]{1,253}:[0-9]{1,5}")
 
 
-def as_whole(number: Any) -> Any:
+def int_if_whole(number: Any) -> Any:
     """A float such as 6.0 as an int, since JSON does not distinguish them; others unchanged."""
     small = type(number) is float and number.is_integer() and abs(number) < 1 << 53
     return int(number) if small else number

@@ -24,8 +24,8 @@ from hubbub.mechanisms.probability import Probability
 from hubbub.mechanisms.registry import (
     REGISTRY,
     build,
-    built_from,
     described_parameters,
+    names_of,
     parameters,
 )
 
@@ -47,9 +47,9 @@ __all__ = [
     "SystemBits",
     "Totals",
     "build",
-    "built_from",
     "described_parameters",
     "is_number",
+    "names_of",
     "parameters",
     "tally",
 ]

@@ -96,7 +96,7 @@ def described_parameters(name: str) -> Mapping[str, Parameter]:
     return described(REGISTRY[name])
 
 
-def built_from(family: str, *names: str) -> tuple[str, ...]:
+def names_of(family: str, *names: str) -> tuple[str, ...]:
     """The names of a family's mechanisms that can be built from exactly these parameters."""
 
     def fits(needs: Mapping[str, bool]) -> bool:

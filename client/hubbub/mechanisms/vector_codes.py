@@ -182,7 +182,7 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
             and not isinstance(value, str | bytes)
             and len(value) == self.dimensions
             and all(is_number(number) for number in value)
-            and _long(value) <= self.max_length * (1 + _CLOSE)
+            and _scaled_length(value) <= self.max_length * (1 + _CLOSE)
         ):
             raise ValueOutOfDomain(
                 f"value is not a vector of {self.dimensions} numbers of length "
@@ -202,7 +202,7 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
         self.check(value)
         return [
             sum((part for part, near_words in law if word in near_words), start=Fraction())
-            for law in (self._near(value, number) for number in range(self.books))
+            for law in (self._near_words(value, number) for number in range(self.books))
             for word in range(self.words)
         ]
 
@@ -212,7 +212,7 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
         return sum(
             (
                 part * (self.channel.p if word in near_words else self.channel.q)
-                for part, near_words in self._near(value, number)
+                for part, near_words in self._near_words(value, number)
             ),
             start=Fraction(),
         )
@@ -260,7 +260,7 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
         turning = Probability.at_most(shortfall / 2) if shortfall > _CLOSE else None
         return [x / vector_length for x in scaled], turning
 
-    def _near(self, value: Sequence[float], number: int) -> list[tuple[Fraction, set[int]]]:
+    def _near_words(self, value: Sequence[float], number: int) -> list[tuple[Fraction, set[int]]]:
         """Which words of a book are near, of the direction and of its opposite, how often each."""
         direction, turning = self._direction(value)
         turned = turning.exact if turning is not None else Fraction()
@@ -277,7 +277,7 @@ def apart(vector: Sequence[float]) -> tuple[float, list[float]]:
     return largest, [x / largest if largest else 0.0 for x in vector]
 
 
-def _long(vector: Sequence[float]) -> float:
+def _scaled_length(vector: Sequence[float]) -> float:
     largest, scaled = apart(vector)
     return largest * length(scaled)
 

@@ -57,7 +57,7 @@ def encapsulate(
     except (PyHPKEError, ValueError) as error:
         raise BadParameter("the gateway's key is too weak to encrypt to") from error
 
-    def opened(response: bytes) -> bytes:
+    def open_response(response: bytes) -> bytes:
         nonce, sealed = response[:_SECRET_BYTES], response[_SECRET_BYTES:]
         key, iv = _response_keys(context, enc, nonce)
         try:
@@ -65,7 +65,7 @@ def encapsulate(
         except (InvalidTag, ValueError) as error:
             raise BadPayload("not the gateway's answer to this request") from error
 
-    return head + enc + context.seal(request), opened
+    return head + enc + context.seal(request), open_response
 
 
 class Gateway:

@@ -70,7 +70,7 @@ def passphrase_opener(passphrase: str) -> Opener:
     milliseconds: on a busy machine that is chance, so it is asked again before it is believed.
     """
 
-    def opened(sealed: bytes) -> bytes:
+    def open_sealed(sealed: bytes) -> bytes:
         for _ in range(_TRIES):
             try:
                 clear: bytes = pyrage.passphrase.decrypt(sealed, passphrase)
@@ -85,7 +85,7 @@ def passphrase_opener(passphrase: str) -> Opener:
             "the passphrase; try again later, or on the machine that made the backup"
         )
 
-    return opened
+    return open_sealed
 
 
 def key_opener(identity: str) -> Opener:
@@ -108,7 +108,7 @@ def pack(folder: Path, out: Path, lock: Lock, secret: Path | None = None) -> lis
     """
     packed, absent = io.BytesIO(), []
 
-    def chosen(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    def selected_member(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
         path = folder / member.name
         # Following a link to a folder that contains it would not end.
         if (
@@ -125,7 +125,7 @@ def pack(folder: Path, out: Path, lock: Lock, secret: Path | None = None) -> lis
         with tarfile.open(fileobj=packed, mode="w:gz", dereference=True) as archive:
             for path in sorted(folder.iterdir()):
                 if path.name not in _NOT_OURS:
-                    archive.add(path, path.name, filter=chosen)
+                    archive.add(path, path.name, filter=selected_member)
             for path in sorted((folder / "data").glob("*")):
                 archive.add(path, f"data/{path.name}", recursive=False)
     except OSError as error:

@@ -116,7 +116,7 @@ def _differences(populations: Floats, sizes: Counts) -> Floats:
     return differences
 
 
-def _moved(
+def _moved_shares(
     built: tuple[str, float, int], sizes: Sequence[int], by: float, chance: np.random.Generator
 ) -> Iterator[Counted]:
     """Even values; among the first part's people the first two differ by so much.
@@ -135,7 +135,7 @@ SETTINGS: Sequence[Setting] = [
         f"{mechanism} {epsilon:g}, {values} values in {len(sizes)} parts, "
         + ("one differs" if by else "all alike"),
         runs,
-        partial(_moved, (mechanism, epsilon, values), sizes, by),
+        partial(_moved_shares, (mechanism, epsilon, values), sizes, by),
     )
     for mechanism, epsilon, values, sizes, by, runs in (
         ("rr", 2.0, 2, (8000, 3000), 0.0, 300),

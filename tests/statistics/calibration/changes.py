@@ -30,7 +30,7 @@ SUMMED = Statement("95% interval of a week of the same devices", 0.95, ENDS)
 MOVED = Statement("a 5% move from week to week is found", 0.5, ("Change.changed",))
 
 
-def _changed(
+def _change(
     mechanism: AnyMechanism,
     before: Sequence[float],
     after: Sequence[float],
@@ -121,7 +121,7 @@ SETTINGS: Sequence[Setting] = [
             f"rr {epsilon:g}, {share:.0%}, 10,000 reports a side",
             200,
             partial(
-                _changed,
+                _change,
                 built("rr", epsilon, 2),
                 [1 - share, share],
                 [1 - share, share],
@@ -136,7 +136,7 @@ SETTINGS: Sequence[Setting] = [
             f"{name} {epsilon:g}, {size} values, {'no change' if same else 'one moves'}",
             200,
             partial(
-                _changed,
+                _change,
                 built(name, epsilon, size),
                 [1 / size] * size,
                 [1 / size] * size
@@ -156,7 +156,7 @@ SETTINGS: Sequence[Setting] = [
         Setting(
             f"{name} {epsilon:g}, {size:,} values, Zipf, {old:,} reports and {new:,}",
             60,
-            partial(_changed, built(name, epsilon, size), _zipf(size), _zipf(size), (old, new)),
+            partial(_change, built(name, epsilon, size), _zipf(size), _zipf(size), (old, new)),
         )
         for name, epsilon, size, old, new in (
             ("unary.oue", 8.0, 500, 10_000, 1000),
@@ -169,7 +169,7 @@ SETTINGS: Sequence[Setting] = [
         Setting(
             f"rr 8, {share:.1%} and {reports} reports",
             200,
-            partial(_changed, built("rr", 8.0, 2), [1 - share, share], [1 - share, share], reports),
+            partial(_change, built("rr", 8.0, 2), [1 - share, share], [1 - share, share], reports),
         )
         for share, reports in ((0.995, 200), (0.99, 100))
     ),

@@ -157,7 +157,7 @@ def _powered(
     yield PLANNED, row(planned).shown, 1
 
 
-def _moved(
+def _shifted(
     mechanism: AnyMechanism, shares: Floats, people: int, chance: np.random.Generator
 ) -> Iterator[Counted]:
     """The same of p95, by which all numbers of an arm move up."""
@@ -312,7 +312,7 @@ SETTINGS: Sequence[Setting] = [
     Setting(
         "effect on p95, as large as is detectable, grr 4",
         300,
-        partial(_moved, build("grr", epsilon=4.0, categories=16), SHAPES["smooth"](16), 2000),
+        partial(_shifted, build("grr", epsilon=4.0, categories=16), SHAPES["smooth"](16), 2000),
     ),
     *(
         Setting(

@@ -18,7 +18,7 @@ from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.comparisons.change import changes
 from hubbub.mechanisms import AnyMechanism, Probability, Totals, tally
 from tests.statistics.calibration.changes import ANY, DIFFERENCE, SMALL_P, SUREST
-from tests.statistics.calibration.listed import judged
+from tests.statistics.calibration.listed import judge_rows
 from tests.statistics.calibration.shapes import built
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 
@@ -104,7 +104,7 @@ def _marked(p_values: Floats) -> Mask:
     return marked
 
 
-def _moved(
+def _moved_share(
     mechanism: AnyMechanism,
     sizes: tuple[int, int],
     share: float,
@@ -112,7 +112,7 @@ def _moved(
     chance: np.random.Generator,
 ) -> Iterator[Counted]:
     """The first value's share moves, or does not; all others are alike."""
-    populations = [_rest(fraction, mechanism.categories) for fraction in (share, later)]  # type: ignore[attr-defined]
+    populations = [_with_equal_rest(fraction, mechanism.categories) for fraction in (share, later)]  # type: ignore[attr-defined]
     before, after = (
         _answered(mechanism, population, size, chance)[0]
         for population, size in zip(populations, sizes, strict=True)
@@ -141,8 +141,8 @@ def _rows(
 ) -> Iterator[Counted]:
     """The first row's width beside that of the first of so many."""
     size = mechanism.categories  # type: ignore[attr-defined]
-    answer, counts = _answered(mechanism, _rest(share, size), reports, chance)
-    yield from judged(answer.values, counts)
+    answer, counts = _answered(mechanism, _with_equal_rest(share, size), reports, chance)
+    yield from judge_rows(answer.values, counts)
     first = answer.values[0]
     needed = (1.96 - float(ndtri(0.025 / size))) * first.stderr + 1
     yield ROW, needed, first.high - first.low
@@ -151,7 +151,7 @@ def _rows(
     yield DETECTED_VALUES, int((marked & best).sum()), int(best.sum())
 
 
-def _rest(share: float, size: int) -> list[float]:
+def _with_equal_rest(share: float, size: int) -> list[float]:
     return [share, *[(1 - share) / (size - 1)] * (size - 1)]
 
 
@@ -175,7 +175,7 @@ SETTINGS: Sequence[Setting] = [
         Setting(
             f"{name} {epsilon:g}, {size} values, {old} and {new} reports, {share:.0%} to {to:.0%}",
             20,
-            partial(_moved, built(name, epsilon, size), (old, new), share, to),
+            partial(_moved_share, built(name, epsilon, size), (old, new), share, to),
         )
         for name, epsilon, size, (old, new), share, later in MOVES
         for to in (share, later)

@@ -31,7 +31,7 @@ def _figure_hits(figures: Sequence[Figure], truths: Sequence[float]) -> Iterator
     yield FIGURE, hits, len(pairs)
 
 
-def _plain(mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator) -> Totals:
+def _draw(mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator) -> Totals:
     return draw(mechanism, range(len(counts)), counts, chance)
 
 
@@ -61,7 +61,7 @@ def _tiers(chance: np.random.Generator) -> Iterator[Counted]:
     """Two tiers, of which the smaller epsilon has most of the devices."""
     population = [0.5, 0.3, 0.2]
     tiers = [
-        (mechanism, _plain(mechanism, chance.multinomial(people, population).tolist(), chance))
+        (mechanism, _draw(mechanism, chance.multinomial(people, population).tolist(), chance))
         for mechanism, people in (
             (build("grr", epsilon=3.0, categories=3), 500),
             (build("grr", epsilon=1.0, categories=3), 4000),
@@ -75,7 +75,7 @@ def _activity(
     mechanism: AnyMechanism, people: int, chance: np.random.Generator
 ) -> Iterator[Counted]:
     counts = chance.multinomial(people, [0.7, 0.2, 0.1]).tolist()
-    joint = Joint([(mechanism, _plain(mechanism, counts, chance))], 1)
+    joint = Joint([(mechanism, _draw(mechanism, counts, chance))], 1)
     figures = [
         count_of(joint, np.arange(3) >= first).figure(
             "", below="", dates="", reports=people, confidence=0.95
@@ -98,7 +98,7 @@ def _retention(
             if week + later < weeks:
                 counts[week + later, later] = chance.binomial(counts[week, 0], share)
     joints = {
-        week: Joint([(mechanism, _plain(mechanism, row.tolist(), chance))], 1)
+        week: Joint([(mechanism, _draw(mechanism, row.tolist(), chance))], 1)
         for week, row in enumerate(counts)
     }
     dates = dict.fromkeys(joints, "")
@@ -144,16 +144,16 @@ SETTINGS: Sequence[Setting] = [
         partial(_funnel, mechanism, population, people, (drawn, epochs)),
     )
     for name, mechanism, population, people, drawn, epochs in (
-        ("grr 1, 3,000 devices", _grr(1.0), [0.5, 0.3, 0.2], 3000, _plain, 1),
-        ("grr 8, 300 devices, 1% at the last", _grr(8.0), [0.8, 0.19, 0.01], 300, _plain, 1),
-        ("grr 4, the same devices twice", _grr(4.0), [0.5, 0.3, 0.2], 1000, _plain, 2),
-        ("grr 1, 200 devices, unclear", _grr(1.0), [0.9, 0.05, 0.05], 200, _plain, 1),
+        ("grr 1, 3,000 devices", _grr(1.0), [0.5, 0.3, 0.2], 3000, _draw, 1),
+        ("grr 8, 300 devices, 1% at the last", _grr(8.0), [0.8, 0.19, 0.01], 300, _draw, 1),
+        ("grr 4, the same devices twice", _grr(4.0), [0.5, 0.3, 0.2], 1000, _draw, 2),
+        ("grr 1, 200 devices, unclear", _grr(1.0), [0.9, 0.05, 0.05], 200, _draw, 1),
         (
             "unary.oue 1, 6 steps",
             build("unary.oue", epsilon=1.0, categories=6),
             [0.4, 0.2, 0.2, 0.1, 0.05, 0.05],
             10_000,
-            _plain,
+            _draw,
             1,
         ),
         (
@@ -161,7 +161,7 @@ SETTINGS: Sequence[Setting] = [
             build("subset", epsilon=1.0, categories=6),
             [0.4, 0.2, 0.2, 0.1, 0.05, 0.05],
             10_000,
-            _plain,
+            _draw,
             1,
         ),
         (
@@ -170,7 +170,7 @@ SETTINGS: Sequence[Setting] = [
             [0.5, 0.3, 0.2],
             300,
             lambda mechanism, counts, chance: noisy_totals(
-                _NOISE, _plain(mechanism, counts, chance), chance
+                _NOISE, _draw(mechanism, counts, chance), chance
             ),
             1,
         ),

@@ -20,7 +20,7 @@ from hubbub.sealing.count_noise import CountNoise
 from hubbub.sealing.value_noise import ValueNoise
 from tests.statistics.calibration.changes import ANY, DIFFERENCE, REQUESTED_BAND, SMALL_P
 from tests.statistics.calibration.few_reports import TINY_P
-from tests.statistics.calibration.listed import judged
+from tests.statistics.calibration.listed import judge_rows
 from tests.statistics.calibration.released import COUNT
 from tests.statistics.calibration.shapes import built
 from tests.statistics.calibration.statement import Counted, Setting, Statement
@@ -92,7 +92,7 @@ def _hidden(
         counts = chance.multinomial(people, population).tolist()
         totals = drawn(mechanism, counts, chance)
         answer = answer_tiers([(mechanism, totals)], names)
-        yield from judged(answer.values, counts)
+        yield from judge_rows(answer.values, counts)
         first = answer.values[0]
         assert first.share_low is not None
         assert first.share_high is not None

@@ -67,7 +67,7 @@ def everything(days: int, _: np.random.Generator) -> Floats:
     return level
 
 
-def asked_once(
+def estimate_one_day_per_person(
     truth: Floats, people: int, epsilon: float, chance: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Per day an estimate of the share and its variance: each person reports on one of the days."""
@@ -87,7 +87,7 @@ def _lined(
     panel: Panel, days: int, people: int, epsilon: float, chance: np.random.Generator
 ) -> Iterator[Counted]:
     truth = panel(days, chance)
-    estimates, variances = asked_once(truth, people, epsilon, chance)
+    estimates, variances = estimate_one_day_per_person(truth, people, epsilon, chance)
     line = line_through(range(FIRST, FIRST + days), estimates, variances, 0.95)
     yield BAND, int(((line.low <= truth) & (truth <= line.high)).sum()), days
     if panel is not stepping:

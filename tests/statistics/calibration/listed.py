@@ -74,7 +74,7 @@ LISTS: Sequence[tuple[str, float, int, int, Shape, str]] = [
 ]
 
 
-def judged(values: Sequence[ValueAnswer], truth: Sequence[float]) -> Iterator[Counted]:
+def judge_rows(values: Sequence[ValueAnswer], truth: Sequence[float]) -> Iterator[Counted]:
     """Of rows beside their truth: intervals by rank, and what stands out."""
     rows = sorted(zip(values, truth, strict=True), key=lambda row: row[0].rank or 0)
     holds = [row.low <= true <= row.high for row, true in rows]
@@ -107,7 +107,7 @@ def _list(
     mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> Iterator[Counted]:
     answer, p_value = _answered(mechanism, counts, chance)
-    yield from judged(answer.values, counts)
+    yield from judge_rows(answer.values, counts)
     inside = [
         value.low - 1e-6 <= value.consistent <= value.high + 1e-6
         for value in answer.values
@@ -202,7 +202,7 @@ def _again(
         [str(value) for value in range(len(counts))],
     )
     values = answer_tiers([(mechanism, totals)], names, repeats=30).values
-    yield from judged(values, [30 * count for count in counts])
+    yield from judge_rows(values, [30 * count for count in counts])
 
 
 def _two_peaks(reports: int) -> list[int]:

@@ -45,16 +45,16 @@ def _mean(
 ) -> Iterator[Counted]:
     numbers, people = list(counts), list(counts.values())
 
-    def drawn(people: Sequence[int]) -> Totals:
+    def draw_totals(people: Sequence[int]) -> Totals:
         totals = draw(mechanism, numbers, people, chance)
         return noisy_totals(noise, totals, chance, of_sum) if noise else totals
 
-    answer = answer_tiers([(mechanism, drawn(people))], None)
+    answer = answer_tiers([(mechanism, draw_totals(people))], None)
     true = float(np.dot(numbers, people)) / sum(people)
     row = answer.mean or answer.values[0]
     yield MEAN, row.low <= true <= row.high, 1
     others = chance.multinomial(sum(people), np.array(people) / sum(people)).tolist()
-    [point] = joined_shares([Followed([(mechanism, drawn(others))], [0])])
+    [point] = joined_shares([Followed([(mechanism, draw_totals(others))], [0])])
     yield BAND, point.low <= true <= point.high, 1
 
 
@@ -67,22 +67,22 @@ def _compared(
     Numbers are rounded at random to 128ths of the range, which keeps their mean.
     """
 
-    def drawn(size: int, low: float = 0.0) -> Answer:
+    def draw_totals(size: int, low: float = 0.0) -> Answer:
         places = low + (1 - low) * chance.beta(*shape, size)
         rounded = np.floor(128 * places + chance.random(size)).astype(int)
         counts = np.bincount(rounded, minlength=129).tolist()
         totals = draw(mechanism, [step / 8 for step in range(129)], counts, chance)
         return answer_tiers([(mechanism, totals)], None)
 
-    [same] = changes(drawn(n), drawn(n))
+    [same] = changes(draw_totals(n), draw_totals(n))
     yield SMALL_P, same.p_value < 0.05, 1
     yield DIFFERENCE, same.low <= 0 <= same.high, 1
-    large = drawn(8 * n).values[0]
+    large = draw_totals(8 * n).values[0]
     mean, variance = beta.stats(*shape)
     # Of one bit, the coins' error is that of a population.
     people = 0.0 if mechanism.NAME == "mean.one_bit" else float(variance) / n
     error = 16 * sqrt(2 * people + 2 * 8 * (large.stderr / 16) ** 2)
-    [moved] = changes(drawn(n), drawn(n, 3.5 * error / 16 / (1 - float(mean))))
+    [moved] = changes(draw_totals(n), draw_totals(n, 3.5 * error / 16 / (1 - float(mean))))
     yield NARROW, 2 * 1.96 * error, moved.high - moved.low
     yield FOUND, moved.changed, float(ndtr(3.5 - 1.96))
 
@@ -103,7 +103,7 @@ def _followed(
     yield NARROW, 2 * 1.96 * error, point.high - point.low
 
 
-def _built(name: str, epsilon: float, sampled: int = 4) -> AnyMechanism:
+def _build(name: str, epsilon: float, sampled: int = 4) -> AnyMechanism:
     more = {"buckets": 16} if name in {"wave", "haar", "buckets"} else {}
     part = {"sampled": sampled} if name == "buckets" else {}
     return build(name, epsilon=epsilon, low=0.0, high=16.0, **more, **part)
@@ -114,7 +114,7 @@ SETTINGS: Sequence[Setting] = (
         Setting(
             f"{name} {epsilon:g}, {shape}",
             40 if name == "wave" else 200,  # its smooth shape takes long
-            partial(_mean, _built(name, epsilon), counts, None),
+            partial(_mean, _build(name, epsilon), counts, None),
         )
         for name in ("mean.one_bit", "mean.piecewise", "mean.table", "wave", "haar", "buckets")
         for epsilon, shape, counts in (
@@ -143,7 +143,7 @@ SETTINGS: Sequence[Setting] = (
         Setting(
             f"{name} {epsilon:g}, {n:,} reports of beta {shape[0]:g}, {shape[1]:g}, followed",
             40 if name == "wave" else 200,
-            partial(_followed, _built(name, epsilon, sampled=16), shape, n),
+            partial(_followed, _build(name, epsilon, sampled=16), shape, n),
         )
         for name, epsilon, n, shape in (
             ("haar", 8.0, 1000, (1.1, 2.9)),

@@ -159,7 +159,7 @@ def _at_an_end(
     yield PERCENTILE, shares[int(row.low)] <= percentile / 100 <= shares[int(row.high)], 1
 
 
-def _built(name: str, epsilon: float, parts: int) -> AnyMechanism:
+def _build(name: str, epsilon: float, parts: int) -> AnyMechanism:
     if name in {"wave", "haar", "buckets"}:
         more = {"sampled": 4} if name == "buckets" else {}
         return build(name, epsilon=epsilon, low=0.0, high=float(parts), buckets=parts, **more)
@@ -171,7 +171,7 @@ SETTINGS: Sequence[Setting] = (
         Setting(
             f"percentiles, {name} {epsilon:g}, {parts} parts, {reports:,} reports, {shape}",
             runs,
-            partial(_tried, _built(name, epsilon, parts), SHAPES[shape](parts), reports, dummies),
+            partial(_tried, _build(name, epsilon, parts), SHAPES[shape](parts), reports, dummies),
         )
         for name, epsilon, parts, reports, dummies, runs in (
             *(("wave", epsilon, 32, 1000, 0, 40) for epsilon in (0.5, 1.0, 2.0, 4.0)),
@@ -192,7 +192,7 @@ SETTINGS: Sequence[Setting] = (
         Setting(
             "percentiles, haar 1, 64 parts, 30,000 reports, peak first",
             800,
-            partial(_tried, _built("haar", 1.0, 64), ENDS["peak first"](64), 30_000, 0),
+            partial(_tried, _build("haar", 1.0, 64), ENDS["peak first"](64), 30_000, 0),
         )
     ]
     + [
@@ -200,7 +200,7 @@ SETTINGS: Sequence[Setting] = (
             f"p{percentile:g}, {name} {epsilon:g}, {parts} parts, {reports:,} reports, {shape}",
             runs,
             partial(
-                _at_an_end, _built(name, epsilon, parts), ENDS[shape](parts), reports, percentile
+                _at_an_end, _build(name, epsilon, parts), ENDS[shape](parts), reports, percentile
             ),
         )
         for name, epsilon, parts, reports, shape, percentile, runs in (

@@ -267,9 +267,9 @@ def test_a_statement_that_is_false_is_noticed() -> None:
     """Intervals that hold in 8 of 10 runs and say 95%; a mistake in 2 of 10 that says 5%."""
     holds, errs = Statement("holds", 0.95, ()), mistake("errs", 0.05, ())
 
-    def once(chance: np.random.Generator) -> Iterator[Counted]:
+    def false_statement(chance: np.random.Generator) -> Iterator[Counted]:
         yield holds, chance.random() < 0.8, 1
         yield errs, chance.random() < 0.2, 1
 
-    for result in measure(Setting("made up", 200, once), 200):
+    for result in measure(Setting("made up", 200, false_statement), 200):
         assert not result.holds(ERRORS)

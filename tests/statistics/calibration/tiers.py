@@ -14,7 +14,7 @@ from hubbub.catalog import Release
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from hubbub.privacy.releases import release
 from tests.statistics.calibration.changes import ANY, DIFFERENCE, SMALL_P
-from tests.statistics.calibration.listed import ENDS, judged
+from tests.statistics.calibration.listed import ENDS, judge_rows
 from tests.statistics.calibration.shapes import built
 from tests.statistics.calibration.statement import Counted, Setting, Statement
 
@@ -55,7 +55,9 @@ def _value(people: People, counts: list[int], chance: np.random.Generator) -> It
     yield POINT, point.low <= counts[0] / NUMBER <= point.high, 1
 
 
-def _same(people: People, counts: list[int], chance: np.random.Generator) -> Iterator[Counted]:
+def _unchanged_population(
+    people: People, counts: list[int], chance: np.random.Generator
+) -> Iterator[Counted]:
     """Two epochs of one population."""
     names = [str(value) for value in range(len(counts))]
     answers = []
@@ -113,7 +115,7 @@ def _few(people: People, counts: list[int], chance: np.random.Generator) -> Iter
     """A small tier that says nearly all."""
     parts = people.parts(range(len(counts)), counts, chance)
     names = [str(value) for value in range(len(counts))]
-    yield from judged(answer_tiers(parts, names).values, counts)
+    yield from judge_rows(answer_tiers(parts, names).values, counts)
 
 
 SETTINGS: Sequence[Setting] = [
@@ -138,7 +140,7 @@ SETTINGS: Sequence[Setting] = [
                 _true_counts(name, share),
             ),
         )
-        for label, once, runs in (("", _value, 200), ("two epochs of ", _same, 120))
+        for label, once, runs in (("", _value, 200), ("two epochs of ", _unchanged_population, 120))
         for name, large, small, smaller, share in LISTS
     ),
     *(

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.support.cluster import Cluster, until
+from tests.support.cluster import Cluster, wait_for
 from tests.system.chaos.house import House, Part
 from tests.system.chaos.verdict import drain, judge
 
@@ -67,7 +67,7 @@ class ClusteredHouse(House):
     def _restart(self, part: Part) -> None:
         old = part.child.process
         old.terminate()
-        until(lambda: part.child.process is not old, f"{part.kind} is back")
+        wait_for(lambda: part.child.process is not old, f"{part.kind} is back")
         time.sleep(0.5)
 
     def _of_kind(self, kind: str) -> list[Part]:
@@ -126,7 +126,7 @@ def _kill_a_master(
     tell(f"master {victim.port} is killed")
     victim.kill()
     if for_good:
-        until(cluster.taken_over, "its replica takes over")
+        wait_for(cluster.serves_every_slot, "its replica takes over")
         time.sleep(chance.uniform(0, 3))
     else:
         time.sleep(0.5)

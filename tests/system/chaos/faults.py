@@ -99,7 +99,7 @@ class Faults:
         if not self._kinds:
             self._kinds = [
                 self._freeze,
-                self._cut,
+                self._cut_line,
                 self._slow,
                 self._truncate,
                 self._garble,
@@ -122,7 +122,7 @@ class Faults:
         with suppress(ProcessLookupError):
             process.send_signal(signal.SIGCONT)
 
-    def _cut(self, chance: random.Random) -> None:
+    def _cut_line(self, chance: random.Random) -> None:
         line = chance.choice(self._house.lines)
         line.cut()
         self._count("cut a line")

@@ -101,7 +101,7 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
         counted = asyncio.run(_totals(house.totals_url, Window(stream, epoch)))
         if stream == MADE:
             fillers += payloads[FILLER]
-            wrong += _of_made(house, payloads, counted, terms)
+            wrong += _faults_of_device_dummies(house, payloads, counted, terms)
             continue
         if not counted.reports <= payloads.total() <= counted.reports + rest:
             wrong.append(f"{stream}: {payloads.total()} acknowledged, {terms}")
@@ -136,7 +136,7 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
     )
 
 
-def _of_made(
+def _faults_of_device_dummies(
     house: House, payloads: Counter[bytes], counted: Totals, terms: dict[str, int]
 ) -> list[str]:
     """What is wrong with the one window whose dummies devices made.

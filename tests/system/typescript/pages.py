@@ -87,7 +87,7 @@ def door_of(up: Developing) -> str:
     return str(address)
 
 
-def opened(device: BrowserContext, origin: str, door: str) -> Page:
+def tab_of(device: BrowserContext, origin: str, door: str) -> Page:
     """A tab in which `client` reports."""
     page = device.new_page()
     page.goto(origin)
@@ -115,7 +115,7 @@ def counted(up: Developing, metric: str, reports: int) -> Any:
     return result
 
 
-def held(up: Developing, questions: Sequence[str], devices: int) -> None:
+def check_intervals(up: Developing, questions: Sequence[str], devices: int) -> None:
     """The intervals of questions that MANY answered hold what these devices hold."""
     hits = 0
     for question in questions:

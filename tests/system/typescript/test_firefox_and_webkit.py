@@ -11,7 +11,7 @@ from tests.interfaces.tab import Tab
 from tests.interfaces.webkit import needs_webkit, webkit
 from tests.support.development_server import Developing
 from tests.support.node import needs_node
-from tests.system.typescript.pages import FULL, MANY, OPEN, REPORT, counted, held, served
+from tests.system.typescript.pages import FULL, MANY, OPEN, REPORT, check_intervals, counted, served
 
 REPORTS = 20
 DEVICES, AT_ONCE, QUESTIONS = 200, 50, 2
@@ -119,7 +119,7 @@ def test_many_devices_are_counted_as_they_are(
     questions = [engine.own(f"question_{number}") for number in range(QUESTIONS)]
     outcomes = engine.tab.evaluate(MANY, [door, 0, DEVICES, AT_ONCE, questions])
     assert outcomes == {"queued": QUESTIONS * DEVICES, "sent": DEVICES}
-    held(up, questions, DEVICES)
+    check_intervals(up, questions, DEVICES)
 
 
 def test_tabs_share_one_limit_and_one_consent(

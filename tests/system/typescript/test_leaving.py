@@ -5,7 +5,7 @@ from playwright.sync_api import BrowserContext
 
 from tests.support.development_server import Developing
 from tests.support.node import needs_node
-from tests.system.typescript.pages import counted, opened, report
+from tests.system.typescript.pages import counted, report, tab_of
 
 # More than fits what may outlive a page: a report is some 70 bytes, sealed and framed.
 MANY = 1000
@@ -31,13 +31,13 @@ pytestmark = needs_node
 def test_a_page_that_is_left_sends_what_waits_without_being_asked(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:
-    page = opened(device, origin, door)
+    page = tab_of(device, origin, door)
     assert report(page, "a", "left") == "queued"
     page.goto("about:blank")
     # Nobody has flushed, and no page of this origin is open.
     counted(up, "left", 1)
     # It is sent again by the next one, which has not heard of it: as the same bytes.
-    following = opened(device, origin, door)
+    following = tab_of(device, origin, door)
     assert following.evaluate("client.waiting()") == 1
     assert following.evaluate("client.flush()") is True
     assert report(following, "a", "left") == "already_reported"
@@ -49,7 +49,7 @@ def test_a_page_that_is_left_sends_nothing_after_a_no_in_another_tab(
 ) -> None:
     """Nor once the person lets it report again: what was entered before the no is deleted."""
     device.add_init_script(WATCH)
-    first, other = opened(device, origin, door), opened(device, origin, door)
+    first, other = tab_of(device, origin, door), tab_of(device, origin, door)
     assert report(other, "a", "stays") == "queued"
     sent = "() => { client.leave(); return localStorage.getItem('bytes'); }"
     for said in ("disable()", "enable()"):
@@ -65,7 +65,7 @@ def test_a_page_that_is_left_sends_nothing_after_a_no_in_another_tab(
 def test_only_a_change_of_consent_writes_its_number(
     device: BrowserContext, origin: str, door: str
 ) -> None:
-    page = opened(device, origin, door)
+    page = tab_of(device, origin, door)
     assert report(page, "a", "stays") == "queued"
     assert page.evaluate("Object.values(localStorage)") == []
     page.evaluate("client.disable()")
@@ -77,10 +77,10 @@ def test_a_page_sends_no_more_than_may_outlive_it_and_loses_nothing(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:
     device.add_init_script(WATCH)
-    page = opened(device, origin, door)
+    page = tab_of(device, origin, door)
     assert page.evaluate(REPORT_MANY, MANY) == ["queued"]
     page.goto("about:blank")
-    following = opened(device, origin, door)
+    following = tab_of(device, origin, door)
     assert following.evaluate("client.waiting()") == MANY
     assert 59_000 < int(following.evaluate("localStorage.getItem('bytes')")) <= 60_000
     assert following.evaluate("client.flush(60)") is True

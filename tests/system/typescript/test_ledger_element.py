@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.support.node import ROOT, build, needs_node, run
-from tests.system.typescript.pages import OPEN, opened, report
+from tests.system.typescript.pages import OPEN, report, tab_of
 
 SHOW = """
 async (lang) => {
@@ -55,7 +55,7 @@ def _row(page: Page, metric: str) -> list[str]:
 def test_a_person_sees_what_was_spent_and_who_runs_what(
     device: BrowserContext, origin: str, door: str
 ) -> None:
-    page = opened(device, origin, door)
+    page = tab_of(device, origin, door)
     assert report(page, "dark") == "queued"
     _ledger_page(page)
     region = page.get_by_role("region", name="What leaves this device")
@@ -107,7 +107,7 @@ def test_a_person_sees_the_promise_of_crowds_and_of_a_year(
 def test_an_opt_out_by_keyboard_stops_every_tab_and_forgetting_keeps_the_sums(
     device: BrowserContext, origin: str, door: str
 ) -> None:
-    page, other = opened(device, origin, door), opened(device, origin, door)
+    page, other = tab_of(device, origin, door), tab_of(device, origin, door)
     assert report(page, "dark") == "queued"
     for tab in (page, other):
         _ledger_page(tab)
@@ -159,7 +159,7 @@ def test_a_person_sees_what_local_mode_counts(
 def test_readers_hear_a_table_with_heads_and_pages_have_their_own_words(
     device: BrowserContext, origin: str, door: str
 ) -> None:
-    page = _ledger_page(opened(device, origin, door), "de")
+    page = _ledger_page(tab_of(device, origin, door), "de")
     page.evaluate(
         "document.querySelector('hubbub-ledger').words ="
         " { title: 'Was dieses Gerät verlässt', of: '{0} von {1}' }"
@@ -223,7 +223,7 @@ def test_the_ledger_element_says_that_the_device_cannot_store(
     device.add_init_script(
         "IDBFactory.prototype.open = () => { throw new DOMException('no', 'SecurityError') }"
     )
-    page = _ledger_page(opened(device, origin, door))
+    page = _ledger_page(tab_of(device, origin, door))
     expect(page.get_by_role("status")).to_contain_text("This device cannot store anything")
     expect(page.get_by_role("switch")).not_to_be_checked()
 

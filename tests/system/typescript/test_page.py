@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, BrowserContext
 from tests.interfaces.browser import HANG_MS
 from tests.support.development_server import Developing
 from tests.support.node import needs_node
-from tests.system.typescript.pages import FULL, MANY, OPEN, counted, held, opened, report
+from tests.system.typescript.pages import FULL, MANY, OPEN, check_intervals, counted, report, tab_of
 
 LIMIT_BYTES = 25_000
 DEVICES, AT_ONCE = 400, 50
@@ -62,7 +62,7 @@ def test_hundreds_of_devices_are_counted_as_they_are(
         value = page.evaluate(MANY, [door, first, after, AT_ONCE, QUESTIONS])
         assert value == {"queued": len(QUESTIONS) * DEVICES // 2, "sent": DEVICES // 2}
         context.close()
-    held(up, QUESTIONS, DEVICES)
+    check_intervals(up, QUESTIONS, DEVICES)
 
 
 @pytest.mark.thorough
@@ -84,7 +84,7 @@ def test_vectors_are_loaded_where_a_bundle_asks_for_them_and_their_means_come_ba
 def test_tabs_share_one_limit_and_one_consent(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:
-    first, other = opened(device, origin, door), opened(device, origin, door)
+    first, other = tab_of(device, origin, door), tab_of(device, origin, door)
     # Both have a copy of the ledger in which nothing was said: one report alone may leave.
     outcomes = [report(page, "dark", "raced") for page in (first, other)]
     assert outcomes == ["queued", "queued"]
@@ -108,7 +108,7 @@ def test_tabs_share_one_limit_and_one_consent(
 def test_waiting_reports_survive_a_killed_tab_and_are_counted_once(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:
-    page = opened(device, origin, door)
+    page = tab_of(device, origin, door)
     device.set_offline(True)
     assert report(page, "a", "killed") == "queued"
     assert page.evaluate("client.flush(0.1)") is False
@@ -116,7 +116,7 @@ def test_waiting_reports_survive_a_killed_tab_and_are_counted_once(
     page.evaluate("() => { client.report('killed', 'b') }")
     page.close()
     device.set_offline(False)
-    next_page = opened(device, origin, door)
+    next_page = tab_of(device, origin, door)
     waits = next_page.evaluate("client.waiting()")
     assert waits in (1, 2)
     assert next_page.evaluate("client.flush()") is True
@@ -131,7 +131,7 @@ def test_waiting_reports_survive_a_killed_tab_and_are_counted_once(
 def test_storage_that_is_cleared_in_part_is_known_to_the_witness(
     device: BrowserContext, origin: str, door: str
 ) -> None:
-    page = opened(device, origin, door)
+    page = tab_of(device, origin, door)
     assert report(page, "dark") == "queued"
     page.evaluate(
         "async () => { await client.close(0); await new Promise((resolve, reject) => {"
@@ -147,7 +147,7 @@ def test_storage_that_is_cleared_in_part_is_known_to_the_witness(
 def test_a_quota_that_is_full_lets_nothing_leave_and_loses_nothing(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:
-    page = opened(device, origin, door)
+    page = tab_of(device, origin, door)
     assert report(page, "a", "full") == "queued"
     page.evaluate(FULL)
     assert report(page, "a", "full") == "queued"  # in memory: nobody has tried to keep it yet
@@ -180,7 +180,7 @@ def test_without_storage_nothing_is_reported(
 def test_a_hundred_reports_leave_the_page_free(
     device: BrowserContext, origin: str, door: str
 ) -> None:
-    page = opened(device, origin, door)
+    page = tab_of(device, origin, door)
     page.evaluate(
         "() => { window.long = []; new PerformanceObserver((list) => window.long.push("
         "...list.getEntries().map((one) => one.duration))).observe({ type: 'longtask' }); }"

@@ -8,7 +8,7 @@ from playwright.sync_api import BrowserContext, Page
 
 from tests.support.development_server import Developing
 from tests.support.node import PACKAGE, needs_node, run
-from tests.system.typescript.pages import OPEN, counted, opened, report
+from tests.system.typescript.pages import OPEN, counted, report, tab_of
 
 pytestmark = needs_node
 
@@ -82,7 +82,7 @@ def test_a_connection_that_died_without_a_word_is_opened_anew(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:
     device.add_init_script(REMEMBER)
-    page = opened(device, origin, door)
+    page = tab_of(device, origin, door)
     for expected in (1, 2, 3):
         page.evaluate("() => connections.forEach((one) => one.close())")
         assert report(page, "a", "reopened") == "queued"
@@ -98,7 +98,7 @@ def test_a_lock_that_is_never_released_blocks_no_call_and_no_opt_out(
 ) -> None:
     other = device.new_page()
     device.add_init_script(FAST)
-    page = opened(device, origin, door)
+    page = tab_of(device, origin, door)
     other.goto(origin)
     other.evaluate(HOLD_LOCK)
     assert report(page, "dark") == "queued"
@@ -122,7 +122,7 @@ def test_a_page_that_waits_for_a_lock_reports_after_its_release(
     device.add_init_script(FAST)
     other.goto(origin)
     other.evaluate(HOLD_LOCK)
-    page = opened(device, origin, door)
+    page = tab_of(device, origin, door)
     assert report(page, "dark") == "no_state"
     other.close()
     assert page.evaluate("client.flush()") is True
@@ -134,7 +134,7 @@ def test_storage_that_never_answers_is_waited_for_no_longer_than_a_limit(
     device: BrowserContext, origin: str, door: str
 ) -> None:
     device.add_init_script(FAST + NEVER_ANSWERS)
-    page = opened(device, origin, door)
+    page = tab_of(device, origin, door)
     assert report(page, "dark") == "no_state"
     assert page.evaluate("client.flush(1)") is False
     with pytest.raises(Exception, match="StateUnusable"):

@@ -127,7 +127,7 @@ def parts_by(bundle: Bundle, selection: EpochSelection, by: str = "") -> list[Pa
     conditions = conditions_in(metric.name)
     values = conditions.get(field) or list(metric.breakdown[field])
 
-    def within(condition: str) -> EpochSelection:
+    def select_cells(condition: str) -> EpochSelection:
         """The same epochs of some cells of the metric."""
         tier = f"/{metric.tier}" if metric.tier else ""
         part = bundle.metric(f"{metric.base_name}@{condition}{tier}")
@@ -136,7 +136,7 @@ def parts_by(bundle: Bundle, selection: EpochSelection, by: str = "") -> list[Pa
 
     def of_values(chosen: Sequence[str]) -> EpochSelection:
         fields = {**conditions, field: chosen}
-        return within(",".join(f"{name}={'+'.join(names)}" for name, names in fields.items()))
+        return select_cells(",".join(f"{name}={'+'.join(names)}" for name, names in fields.items()))
 
     parts = []
     for value in values:
@@ -145,7 +145,7 @@ def parts_by(bundle: Bundle, selection: EpochSelection, by: str = "") -> list[Pa
         is_large = others_selection is not None and others_selection.reports >= metric.fewest
         parts.append(Part(value, of_values([value]), others_selection if is_large else None))
     if not conditions:
-        parts.append(Part(UNLISTED, within(UNLISTED), None))
+        parts.append(Part(UNLISTED, select_cells(UNLISTED), None))
     return parts
 
 

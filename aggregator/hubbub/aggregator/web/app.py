@@ -116,7 +116,7 @@ async def health() -> dict[str, str]:
 
 
 @_OWN.get("/ready", responses={503: PROBLEMS[503]})
-async def ready(request: Request) -> dict[str, str]:
+async def check_redis(request: Request) -> dict[str, str]:
     """Returns 200 if Redis answers, so that queries can be answered; otherwise 503."""
     await request.app.state.query.collected.check()
     return {"status": "ready"}

@@ -390,14 +390,14 @@ MODELS: Final = APIRouter(prefix="/v1/models", responses=PROBLEMS, dependencies=
 
 
 @MODELS.get("")
-async def every(query: Questions, confidence: Confidence = CONFIDENCE) -> ModelPage:
+async def list_models(query: Questions, confidence: Confidence = CONFIDENCE) -> ModelPage:
     """Returns all models, with the progress of their learning."""
     names = [name for name, metric in query.collected.bundle.metrics.items() if metric.model]
     return ModelPage([await learned_model(query, name, confidence) for name in names])
 
 
 @MODELS.get("/{model}")
-async def one(
+async def show_model(
     query: Questions, request: Request, model: CatalogName, confidence: Confidence = CONFIDENCE
 ) -> LearnedModel:
     """Returns a model's coefficients, its rounds, and the state that devices use."""

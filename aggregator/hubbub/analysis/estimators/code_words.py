@@ -255,10 +255,10 @@ class BooksErrors:
             errors += book_error / len(self._offsets)
             shifts.append(self._sent @ book_error / self._sent.sum())
         left = float(np.var(shifts, axis=0, ddof=1).mean())
-        return errors, left * _left(self._mechanism)
+        return errors, left * _averaged_variance(self._mechanism)
 
 
-def _left(mechanism: VectorCodes) -> float:
+def _averaged_variance(mechanism: VectorCodes) -> float:
     """Variance that averaged errors leave, as a multiple of that of the errors they are made of.
 
     The true errors are those of one more point: 1 + 1/8. By Rice's formula the distances of the
@@ -320,7 +320,7 @@ def variance_less_known(
     for _ in range(_STEPS):
         square = mechanism.dimensions * variance
         # As `BooksErrors.about` has it, of points that are so far apart.
-        unknown = _left(mechanism) / 2 * unlike(2 * _width(length) * square)
+        unknown = _averaged_variance(mechanism) / 2 * unlike(2 * _width(length) * square)
         variance = max(coins + shared + part**2 * spread * unknown, _LEAST * coins)
     return variance - coins
 

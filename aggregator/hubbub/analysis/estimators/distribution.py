@@ -34,17 +34,17 @@ def unbiased(mechanism: IndexInBuckets, totals: Totals) -> tuple[Floats, Floats]
     """
     observations = _cells_of(mechanism, totals)
     estimates: Floats = _inverse(mechanism) @ observations
-    return estimates, np.sqrt(spread(mechanism, observations, totals.reports))
+    return estimates, np.sqrt(bucket_variances(mechanism, observations, totals.reports))
 
 
 def min_stderrs(mechanism: IndexInBuckets, totals: Totals) -> Floats:
     """Standard errors per bucket, if no index had fewer reports than lies alone put there."""
     lies = totals.reports * chances(mechanism).min(axis=1)
     least = np.maximum(_cells_of(mechanism, totals), lies)
-    return np.sqrt(spread(mechanism, least, totals.reports))
+    return np.sqrt(bucket_variances(mechanism, least, totals.reports))
 
 
-def spread(mechanism: IndexInBuckets, observations: Floats, reports: int) -> Floats:
+def bucket_variances(mechanism: IndexInBuckets, observations: Floats, reports: int) -> Floats:
     """Variance of each bucket's unbiased estimate, in reports squared.
 
     `observations` is the number of reports of each index, or its estimate.

@@ -17,7 +17,7 @@ _MIN_SPREAD: Final = 100
 _UNSEEN: Final = 2.4
 
 
-def spread_shown(worth: Floats, totals: Totals, estimate: float, stderr: float) -> float:
+def spread_of_estimate(worth: Floats, totals: Totals, estimate: float, stderr: float) -> float:
     """`ValueEstimates.spread`, by the variance of what reports add; 1 is the upper bound.
 
     `worth` is what a report in each cell adds. Of its variance coins explain `stderr`. It is taken
@@ -30,10 +30,10 @@ def spread_shown(worth: Floats, totals: Totals, estimate: float, stderr: float) 
     square = (worth - float(cells @ worth) / n) ** 2
     variance = float(cells @ square) / (n - 1)
     error = sqrt(max(float(cells @ square**2) / n - variance**2, 0.0) / n)
-    return spread_within(variance + 2 * error - stderr**2 / n, place, n)
+    return spread_of_variance(variance + 2 * error - stderr**2 / n, place, n)
 
 
-def spread_within(between_people: float, place: float, reports: int) -> float:
+def spread_of_variance(between_people: float, place: float, reports: int) -> float:
     """This variance, and that of what so few reports do not show, in that of the bound."""
     most, unseen = place * (1 - place), _UNSEEN * max(place, 1 - place) ** 2 / reports
     is_usable = most > 0 and reports >= _MIN_SPREAD

@@ -13,11 +13,11 @@ from numpy.random import Generator
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.distribution import (
+    bucket_variances,
     chances,
     min_stderrs,
     place_sum,
     smooth,
-    spread,
     unbiased,
 )
 from hubbub.analysis.families.contract import (
@@ -28,7 +28,7 @@ from hubbub.analysis.families.contract import (
     support_deviations,
 )
 from hubbub.analysis.families.draw_totals import QUICK, Counts, check_size
-from hubbub.analysis.families.number_family import Numbers, spread_shown, spread_within
+from hubbub.analysis.families.number_family import Numbers, spread_of_estimate, spread_of_variance
 from hubbub.analysis.families.tiers import Columns, Tier
 from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.analysis.value_estimates import ValueEstimates, mean_of
@@ -65,7 +65,7 @@ class Ranges(Numbers):
         middle = min(max(places / n, 0.0), 1.0)
         squares = (middles - middle) ** 2
         between_people = squares @ estimates + 2 * np.linalg.norm(squares * stderrs)
-        part = spread_within(float(between_people) / n, middle, n)
+        part = spread_of_variance(float(between_people) / n, middle, n)
         flat = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports)))
         growth = report_growth(estimates, stderrs, flat, totals.reports)
         trials = max(totals.reports * mechanism.sampled // mechanism.buckets, 1)
@@ -149,7 +149,7 @@ class Ranges(Numbers):
         cells = np.ceil(reports * chances(mechanism).mean(axis=1)).astype(np.int64)
         totals = Totals(cells=cells.tolist(), reports=reports)
         least = unbiased(mechanism, totals)[1] ** 2
-        return np.maximum(spread(mechanism, noisy, reports), least)
+        return np.maximum(bucket_variances(mechanism, noisy, reports), least)
 
     def labels(self, mechanism: Ranged, values: Sequence[str] | None) -> Sequence[str]:
         """[0, 10), [10, 20), ...; the last part includes its end."""
@@ -202,7 +202,7 @@ def _index_figures(mechanism: HaarResponse | SquareWave, totals: Totals) -> Valu
             np.array([places]),
             np.array([place_error]),
             step=float(np.ptp(worth)),
-            spread=spread_shown(worth, totals, places, place_error),
+            spread=spread_of_estimate(worth, totals, places, place_error),
         ),
     )
 

@@ -118,7 +118,7 @@ class Design:
         return self._sums(self._weights**2)
 
     @cached_property
-    def beside_others(self) -> Floats:
+    def product_with_others(self) -> Floats:
         """Product of each candidate's row with the column of all other strings."""
         return self.dot(self.others)
 
@@ -266,7 +266,7 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
     numpy.linalg.LinAlgError if the columns depend on each other.
     """
     columns = np.append(fitted, len(design))
-    with_others = np.append(design.beside_others, design.others @ design.others)
+    with_others = np.append(design.product_with_others, design.others @ design.others)
     side = np.append(design.beside_target, design.others @ design.target)[columns]
     inner = np.empty((len(columns), len(columns)))
     inner[:-1, :-1] = design.products(fitted, fitted)
@@ -322,7 +322,7 @@ def independent(design: Design, columns: Indices) -> Indices:
     if not len(columns):
         return columns
     inner = design.products(columns, columns)
-    with_others = design.beside_others[columns]
+    with_others = design.product_with_others[columns]
     inner -= np.outer(with_others, with_others) / (design.others @ design.others)
     least = _MIN * design.squares[columns]
     mask = np.zeros(len(columns), dtype=np.bool_)

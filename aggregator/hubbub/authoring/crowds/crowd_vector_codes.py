@@ -77,14 +77,14 @@ def codes_epsilon(
     round_promise = replace(promise, epsilon=epsilon_of_mu(mu, promise.delta), epochs=1)
     low = floor(promise.epsilon / promise.epochs * _GRAIN)
     most = floor(promise.max_local_epsilon * _GRAIN)
-    guess = _last(keeps_one, low, most)
+    guess = _last_true(keeps_one, low, most)
     wide = _WIDE
     while guess > low and not holds(guess / _GRAIN):
         guess, wide = max(guess - wide, low), 2 * wide
     step = _WIDE
     while guess < most and holds(min(guess + step, most) / _GRAIN):
         guess, step = min(guess + step, most), 2 * step
-    grains = _last(lambda place: holds(place / _GRAIN), guess, min(guess + step, most))
+    grains = _last_true(lambda place: holds(place / _GRAIN), guess, min(guess + step, most))
     if not holds(grains / _GRAIN):
         raise BadParameter(promise.unkept())
     return grains / _GRAIN
@@ -115,7 +115,7 @@ def keeps_promise(
     return accountant.keeps(promise, even_lies(codes, epsilon).categories, epsilon)
 
 
-def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
+def _last_true(holds: Callable[[int], bool], low: int, high: int) -> int:
     """The last place that holds, by bisection; `low` if none above it is found."""
     if holds(high):
         return high

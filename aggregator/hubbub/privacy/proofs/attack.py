@@ -201,7 +201,7 @@ def draw_neighbours(
     alike = values[1] == values[2]
     even_shares = [1 / crowd.categories, 1 / crowd.categories, 1 - 2 / crowd.categories]
 
-    def drawn(value: Any, epochs: int) -> Counts:
+    def draw_losses(value: Any, epochs: int) -> Counts:
         difference = np.zeros(epochs, dtype=np.int64)
         for reports, chances in (
             (crowd.others, on_both(values[2])),
@@ -218,7 +218,7 @@ def draw_neighbours(
         return difference
 
     parts = [min(_AT_ONCE, epochs - first) for first in range(0, epochs, _AT_ONCE)]
-    v, w = (np.concatenate([drawn(value, count) for count in parts]) for value in values[:2])
+    v, w = (np.concatenate([draw_losses(value, count) for count in parts]) for value in values[:2])
     return v, w
 
 
@@ -235,7 +235,7 @@ def draw_sums(noise: ValueNoise, epochs: int, chance: np.random.Generator) -> Ne
     steps = np.arange(noise.values)
     middle = noise.expected * (noise.values - 1) // 2 - noise.of_sum.reach
 
-    def drawn(own: int) -> Counts:
+    def draw_losses(own: int) -> Counts:
         numbers = {
             law: iter(chance.choice(len(law_of(law)), number, p=law_of(law)).tolist())
             for law, number in ((noise.each, epochs * noise.values), (noise.of_sum, epochs))
@@ -251,7 +251,7 @@ def draw_sums(noise: ValueNoise, epochs: int, chance: np.random.Generator) -> Ne
         )
         return np.round(np.clip(losses, -_CERTAIN, _CERTAIN) * _FINE).astype(np.int64)
 
-    return drawn(v), drawn(w)
+    return draw_losses(v), draw_losses(w)
 
 
 def _loss(law: Floats, counts: Counts) -> Floats:

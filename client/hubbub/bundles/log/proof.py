@@ -13,7 +13,7 @@ from hubbub.bundles.log.merkle import HASH_BYTES, leaf_hash, proven_root, refuse
 from hubbub.bundles.log.notes import SIZE, Checkpoint, NoteKey
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.fields.frozen import frozen
-from hubbub.fields.rules import as_whole
+from hubbub.fields.rules import int_if_whole
 
 KINDS: Final = ("bundle", "notice", "keys")
 """What a log has entries of."""
@@ -53,7 +53,7 @@ class LogProof:
     def load(cls, line: bytes, key: NoteKey) -> Self:
         """Reads what `dump()` wrote, for this log. Raises one of MALFORMED, or BadParameter."""
         json = read_json(line)
-        index = as_whole(json["index"])
+        index = int_if_whole(json["index"])
         version_ok = type(json["hubbub log"]) in (int, float) and json["hubbub log"] == 1
         if not (version_ok and type(index) is int and all(map(SIZE.fullmatch, json["grown"]))):
             raise ValueError("not a proof of a log")

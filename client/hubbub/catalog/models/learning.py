@@ -157,7 +157,7 @@ class Learning:
     """A model's definition: what is learned, by whom, and when. Raises BadParameter."""
 
     kind: ModelKind = setting(
-        kinds.one_of(lambda: KINDS),
+        kinds.word_kind(lambda: KINDS),
         "Kind of the model: `logistic` for a probability, `softmax` for a probability of "
         "each of its `classes`, `linear`, or `ridge` with its `penalty`.",
         '"logistic"',

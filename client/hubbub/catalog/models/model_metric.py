@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hubbub.catalog.models.learning import Learning
     from hubbub.mechanisms.vector_codes import VectorCodes
 
-_LENGTHS: Final = kinds.one_of(lambda: WRITTEN_EPOCHS)
+_LENGTHS: Final = kinds.word_kind(lambda: WRITTEN_EPOCHS)
 EPOCH: Final = replace(
     _LENGTHS, problem=lambda value: "" if value == MINUTE else _LENGTHS.problem(value)
 )

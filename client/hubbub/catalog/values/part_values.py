@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 OUTSIDE: Final = entry(
-    kinds.one_of(lambda: ("clamp", "refuse")),
+    kinds.word_kind(lambda: ("clamp", "refuse")),
     "Treatment of a number outside its range: `clamp` (the default with a `kind`) counts it at "
     "the nearest end; `refuse` never sends it.",
     '"refuse"',
@@ -35,7 +35,7 @@ class PartRange:
 
     edges: tuple[float, ...] = setting(kinds.edges(), "Where its range is cut.", "[0, 18, 65, 120]")
     kind: str = setting(
-        kinds.one_of(numeric_kinds), "What the app reports.", '"count"', default="number"
+        kinds.word_kind(numeric_kinds), "What the app reports.", '"count"', default="number"
     )
     unit: str = setting(
         kinds.text("gives the unit of the number"), "What it is measured in.", '"s"', default=""

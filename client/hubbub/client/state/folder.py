@@ -108,7 +108,7 @@ class FolderState:
     ) -> tuple[list[Dropped], DeviceState]:
         name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
-            standing, done = self._device_state(rows), payload_queries.last_entered(rows, name)
+            standing, done = self._device_state(rows), payload_queries.entry_number(rows, name)
             new_entries = [e for e in entries if e.number > done]
             if not standing.may_send:
                 lost = [*lost, *(Dropped(e.drawn.stream, OPERATOR_CHANGED) for e in new_entries)]
@@ -149,7 +149,7 @@ class FolderState:
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
         for path, records in orphans(self._folder):
             with self._transaction() as rows:
-                done = payload_queries.last_entered(rows, path.name)
+                done = payload_queries.entry_number(rows, path.name)
             new_records = [(number, drawn) for number, drawn in records if number > done]
             if new_records:
                 yield path.name, new_records

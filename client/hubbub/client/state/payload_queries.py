@@ -48,7 +48,7 @@ def set_meta(rows: Rows, **facts: Any) -> None:
     rows.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", facts.items())
 
 
-def last_entered(rows: Rows, journal: str) -> int:
+def entry_number(rows: Rows, journal: str) -> int:
     """Returns the number of the last entered payload of a process."""
     row = rows.execute("SELECT done FROM journals WHERE name = ?", (journal,)).fetchone()
     return row[0] if row and type(row[0]) is int else 0

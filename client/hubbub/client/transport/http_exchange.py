@@ -330,7 +330,7 @@ class HttpExchange:
         if connection:
             with suppress(OSError):
                 return self._exchange(connection, body, headers, deadline)
-        return self._exchange(self._opened(), body, headers, deadline)
+        return self._exchange(self._new_connection(), body, headers, deadline)
 
     def _exchange(
         self, connection: _Connection, body: bytes, headers: Mapping[str, str], deadline: float
@@ -368,7 +368,7 @@ class HttpExchange:
         host = _encoded(self._host).decode()
         return f"[{host}]:{self._port}" if ":" in host else f"{host}:{self._port}"
 
-    def _opened(self) -> _Connection:
+    def _new_connection(self) -> _Connection:
         """Returns a connection, perhaps through a proxy, that opens at its first request."""
         proxy = None if self._trust is None else _proxy_to(self._host)
         if not proxy:

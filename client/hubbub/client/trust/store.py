@@ -34,7 +34,7 @@ def possible_paths(home: Path, state_dir: Path | None) -> list[Path]:
 
 
 @contextlib.contextmanager
-def held(path: Path, *others: Path) -> Iterator["TrustFile"]:
+def lock_store(path: Path, *others: Path) -> Iterator["TrustFile"]:
     """Yields the file, locked against other starts; `others` are its earlier places.
 
     If it is not writable, changes go into a file among temporary files, as those of a witness do;

@@ -260,7 +260,7 @@ def _bars(title: str) -> Iterator[Callable[[str, int, int], None]]:
     with progress() as bars:
         tasks = {role: bars.add_task(f"{role}, {title}", total=None) for role in ROLES}
 
-        def on(role: str, done: int, total: int) -> None:
+        def update_bar(role: str, done: int, total: int) -> None:
             bars.update(tasks[role], completed=done, total=total)
 
-        yield on
+        yield update_bar

@@ -162,7 +162,7 @@ def _say_promise(metric: Metric) -> None:
     # Imports numpy and scipy, which reading the promise needed already.
     from hubbub.privacy.crowd import (  # noqa: PLC0415 others need neither
         all_epochs_sentence,
-        kept_by,
+        promise_epsilon_of,
         shuffled_of,
     )
     from hubbub.privacy.exact_accountant import what_decides  # noqa: PLC0415 as above
@@ -182,7 +182,7 @@ def _say_promise(metric: Metric) -> None:
         sentence := what_decides(
             metric.central,
             metric.report_loss,
-            kept_by(metric),
+            promise_epsilon_of(metric),
             lies.categories,
             lies.groups,
             coarse=metric.mechanism in (CROWD_TREE, CROWD_PARTS),

@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime
 from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.retention import (
+    closed_before,
     delete_totals,
-    ended_before,
     length_of,
     read_promises,
     windows_of,
@@ -66,7 +66,7 @@ async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions)
     await clocks.look()
     now = clocks.earliest()
     length = {window: length_of(window.epoch, lengths, now) for window in window_counts}
-    windows = ended_before(window_counts, lengths, before, now=now)
+    windows = closed_before(window_counts, lengths, before, now=now)
     if not windows:
         say(f"{name}: {_why_none(length, before)}")
         return

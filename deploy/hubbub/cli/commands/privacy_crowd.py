@@ -95,7 +95,7 @@ def _crowd(options: CrowdOptions) -> None:
             "and no --dummies"
         )
     with announced_if_long(lambda: "computing what the crowd hides; this may take minutes"):
-        crowd, central, composed = _worked_out(options)
+        crowd, central, composed = _crowd_and_epsilons(options)
     local = crowd.epsilon_local
     if options.json:
         document = {
@@ -143,7 +143,7 @@ def _check(options: CrowdOptions) -> None:
         )
 
 
-def _worked_out(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:
+def _crowd_and_epsilons(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:
     """The crowd, its central epsilon for one epoch, and for all epochs together."""
     local = options.local_epsilon
     if options.dummies == NOISE and local is None:

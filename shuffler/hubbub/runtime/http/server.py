@@ -186,14 +186,14 @@ class HttpDoor:
     def _begin(self, work: Coroutine[Any, Any, None], used: socket.socket) -> "asyncio.Task[None]":
         """Starts a task; if it is cancelled, the socket `used` is closed too."""
 
-        def ended(task: asyncio.Task[None]) -> None:
+        def close_if_cancelled(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)
             if task.cancelled():  # maybe before its first step
                 used.close()
 
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(ended)
+        task.add_done_callback(close_if_cancelled)
         return task
 
     async def _accept(self, listening: socket.socket) -> None:
