@@ -34,11 +34,9 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_NOT_YET: _Reason.ValueType  # 5
     REASON_UNKNOWN_FIELD: _Reason.ValueType  # 6
     REASON_NO_TOKEN: _Reason.ValueType  # 7
-    """No token came with it, or none of the issuer's for this stream and epoch: it may come again with
-    one.
-    """
+    """The report has no valid token for its stream and epoch: the device may resend it with a token."""
     REASON_TOKEN_SPENT: _Reason.ValueType  # 8
-    """Its token has gone with another report: it may come again with another token."""
+    """Another report has used its token: the device may resend it with another token."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper): ...
 
@@ -50,11 +48,9 @@ REASON_EXPIRED: Reason.ValueType  # 4
 REASON_NOT_YET: Reason.ValueType  # 5
 REASON_UNKNOWN_FIELD: Reason.ValueType  # 6
 REASON_NO_TOKEN: Reason.ValueType  # 7
-"""No token came with it, or none of the issuer's for this stream and epoch: it may come again with
-one.
-"""
+"""The report has no valid token for its stream and epoch: the device may resend it with a token."""
 REASON_TOKEN_SPENT: Reason.ValueType  # 8
-"""Its token has gone with another report: it may come again with another token."""
+"""Another report has used its token: the device may resend it with another token."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 @_typing.final
@@ -67,8 +63,8 @@ class SubmitRequest(_message.Message):
     def reports(self) -> _containers.RepeatedCompositeFieldContainer[_report_pb2.SealedReport]: ...
     @_builtins.property
     def tokens(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """Where the bundle names an issuer of tokens: one for each report, in their order; empty bytes for
-        a report that has none. 16 random bytes, and 16 that bind them to the report (RFC 9497, mode 2).
+        """If the bundle names an issuer: one token per report, in the same order; empty bytes for a report
+        without one. A token is 16 random bytes, and 16 that bind them to the report (RFC 9497, mode 2).
         """
 
     def __init__(
@@ -94,18 +90,18 @@ class SubmitResponse(_message.Message):
     MODELS_FIELD_NUMBER: _builtins.int
     TIME_FIELD_NUMBER: _builtins.int
     notice: _builtins.bytes
-    """The operator's newest notice as it was signed, the same bytes for everybody; empty for none.
-    It may ask fewer devices, or none. What device asks, or what it knows already, is not looked at.
+    """The operator's newest signed notice, or empty. It may lower the share of devices that report.
+    Every device gets the same bytes, whatever it has already.
     """
     models: _builtins.bytes
-    """To a submission without a report: the state of all models as it was signed, the same bytes for
-    everybody; empty for none.
+    """For a submission without a report: the signed state of all models, the same bytes for
+    everybody, or empty.
     """
     time: _builtins.int
-    """To a submission without a report: the shuffler's clock, in seconds since 1970."""
+    """For a submission without a report: the shuffler's clock, in seconds since 1970."""
     @_builtins.property
     def refused(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]:
-        """The reports not taken; every other one is acknowledged."""
+        """The refused reports; all others are acknowledged."""
 
     def __init__(
         self,
@@ -148,8 +144,8 @@ Global___Refusal: _TypeAlias = Refusal  # noqa: Y015
 
 @_typing.final
 class TokenRequest(_message.Message):
-    """What a device asks an issuer of tokens, POST /v1/tokens: elements blinded by the device, of which
-    the issuer learns nothing but how many of which stream and epoch.
+    """A device's request to an issuer of tokens, POST /v1/tokens: blinded elements. The issuer learns
+    only how many of them belong to which stream and epoch.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -181,8 +177,8 @@ class WantedTokens(_message.Message):
     epoch: _builtins.int
     @_builtins.property
     def blinded(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """Elements of ristretto255, 32 bytes each: always as many as one device may send reports.
-        The first of them are evaluated, as many as the issuer's stream table says.
+        """Elements of ristretto255, 32 bytes each: always as many as the reports that a device may send.
+        The issuer evaluates the first of them, as many as its stream table allows.
         """
 
     def __init__(
@@ -202,7 +198,7 @@ Global___WantedTokens: _TypeAlias = WantedTokens  # noqa: Y015
 
 @_typing.final
 class TokenResponse(_message.Message):
-    """One for each of the request's, in their order."""
+    """One entry for each entry of the request, in the same order."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -230,13 +226,13 @@ class IssuedTokens(_message.Message):
     PROOF_FIELD_NUMBER: _builtins.int
     NOT_GIVEN_FIELD_NUMBER: _builtins.int
     proof: _builtins.bytes
-    """64 bytes: that all of them were evaluated with the key in the bundle."""
+    """64 bytes that prove that all were evaluated with the bundle's key."""
     not_given: _builtins.bool
-    """The issuer gives none of this stream and epoch to anybody: it may have another stream table."""
+    """The issuer has no tokens of this stream and epoch: its stream table may differ."""
     @_builtins.property
     def evaluated(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """Evaluated elements in the order of the blinded; none if this account has had its tokens of this
-        stream and epoch, for other elements.
+        """Evaluated elements in the order of the blinded ones; none if this account already got its tokens
+        of this stream and epoch for other elements.
         """
 
     def __init__(
@@ -270,8 +266,8 @@ class Batch(_message.Message):
     epoch: _builtins.int
     key_id: _builtins.int
     dummies: _builtins.int
-    """Its share of the dummies that its crowd left with, by its size alone: over all batches of a crowd
-    these add up to how many there are. How many of this batch are dummies nobody is told.
+    """This batch's share of its crowd's dummies, computed from its size alone; the shares of all
+    batches of a crowd add up. The number of dummies in this batch is secret.
     """
     @_builtins.property
     def sealed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
@@ -358,14 +354,14 @@ class StatusResponse(_message.Message):
     RESERVE_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     reserve: _builtins.float
-    """Of the shuffler: how many minimum batches stay in an open pool, at least."""
+    """From the shuffler: the smallest reserve of an open pool, in minimum batches."""
     @_builtins.property
     def windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___WindowStatus]: ...
     @_builtins.property
     def total(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Of the shuffler outside development: its terms over all streams, as of now. The terms of a
-        window then change only when a batch leaves, and nothing of it is `pooled`. Without the key
-        `pooled`, because a stream hides its number of reports, waiting reports are in no term.
+        """From a shuffler outside development: its current terms over all streams. The terms of a window
+        then change only when a batch leaves, and its `pooled` is 0. If a stream hides its number of
+        reports, there is no key `pooled`, and no term includes waiting reports.
         """
 
     def __init__(
