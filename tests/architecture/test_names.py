@@ -180,6 +180,36 @@ def test_variables_are_named_by_what_they_hold(folder: str) -> None:
     assert len(vague) <= MOST_PARTICIPLES * len(names), "\n".join(vague)
 
 
+# Words that say neither what a function does nor what it returns, if its name has no other word.
+EMPTY = re.compile(
+    r"(?:_*(?:"
+    r"above|again|all|another|any|apart|around|asked|before|beside|beyond|both|built|"
+    r"changed|chosen|cut|drawn|each|ended|every|exact|fair|filled|for|found|from|full|"
+    r"given|gone|good|held|here|how|in|joined|judged|just|kept|known|least|left|made|many|"
+    r"more|moved|near|none|off|on|once|one|only|opened|other|others|out|over|own|parted|"
+    r"passed|plain|right|said|same|seen|sent|shared|shown|so|some|such|sure|taken|then|"
+    r"there|told|under|until|used|what|where|which|who|whole|with|within|without|worked|"
+    r"written"
+    r")(?=_|$))+"
+)
+MOST_EMPTY = 0.0065  # of all functions: parts of a class that says the rest
+
+
+def test_functions_and_tests_say_what_they_do_or_return() -> None:
+    """A test begins with its actor, not with a clause: "an_unreadable_file_is_...", not "what_"."""
+    functions = [
+        (node.name, f"{path.relative_to(ROOT)}:{node.lineno}")
+        for path in TRACKED
+        if path.suffix == ".py" and "_pb2" not in path.name
+        for node in nodes(path.read_text())
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    clause = re.compile("test_(?:what|whom?|of|where)(?:ever)?_")
+    assert not [place for name, place in functions if clause.match(name)]
+    empty = [place for name, place in functions if EMPTY.fullmatch(name)]
+    assert len(empty) <= MOST_EMPTY * len(functions), "\n".join(empty)
+
+
 def test_the_variables_of_the_page_are_named_by_what_they_hold() -> None:
     """ESLint's id-denylist does the same for TypeScript."""
     names = "|".join(PARTICIPLES - {"left"})  # a side of a drawing
