@@ -52,7 +52,7 @@ def numbers(document: dict[str, Any]) -> dict[str, Any]:
     return {"reports": document["metrics"][ALONE]["reports"], **ways}
 
 
-def drawn(found: dict[str, Any]) -> str:
+def draw_picture(found: dict[str, Any]) -> str:
     """The picture of such numbers."""
     most = max(row[3] for way in (ALONE, CROWD) for row in found[way]["values"])
     values = len(found[ALONE]["values"])
@@ -112,9 +112,9 @@ def write(document: dict[str, Any]) -> None:
     found = numbers(document)
     lines = json.dumps(found, separators=(",", ":")).replace("],[", "],\n[")
     NUMBERS.write_text(lines + "\n")
-    PICTURE.write_text(drawn(found))
+    PICTURE.write_text(draw_picture(found))
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(drawn(json.loads(NUMBERS.read_text())))
+    PICTURE.write_text(draw_picture(json.loads(NUMBERS.read_text())))
     sys.exit(0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from docs.pictures.both_ways import ALONE, CROWD, NUMBERS, PICTURE, drawn
+from docs.pictures.both_ways import ALONE, CROWD, NUMBERS, PICTURE, draw_picture
 from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.cli.commands.demo import people
 from hubbub.cli.demonstration import answers_of, demo_questions
@@ -18,7 +18,9 @@ NUMBERS_ON_FILE = json.loads(NUMBERS.read_text())
 
 
 def test_the_picture_is_drawn_from_the_numbers_beside_it() -> None:
-    assert PICTURE.read_text() == drawn(NUMBERS_ON_FILE), "run: python -m docs.pictures.both_ways"
+    assert PICTURE.read_text() == draw_picture(NUMBERS_ON_FILE), (
+        "run: python -m docs.pictures.both_ways"
+    )
 
 
 @pytest.mark.thorough

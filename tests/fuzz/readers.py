@@ -87,7 +87,7 @@ def _bundles() -> list[str]:
     caps = {"epsilon_per_day": 8.0, "central_epsilon_per_year": 30.0}
     rest = {**whole, "keys": whole["keys"][:2], "caps": caps, "serial": 5}
     bodies += [
-        {**rest, "metrics": {"theme": metric}} for metric in _more(whole["metrics"]["theme"])
+        {**rest, "metrics": {"theme": metric}} for metric in _variants(whole["metrics"]["theme"])
     ]
     histories = [{}, {"gone": "0" * 64}]
     return [
@@ -104,7 +104,7 @@ def _digests(body: dict[str, Any]) -> dict[str, str]:
     return {stream: digest for metric in metrics for stream, digest in digests_of(metric).items()}
 
 
-def _more(theme: dict[str, Any]) -> list[dict[str, Any]]:
+def _variants(theme: dict[str, Any]) -> list[dict[str, Any]]:
     """What else a bundle may say of a metric of listed values."""
     listed = {**theme, "mechanism": "grr"}
     crowd = {**listed, "central_epsilon": 0.5, "crowd": 100, "min_batch": 100}

@@ -223,10 +223,10 @@ def test_on_a_terminal_it_asks_for_what_no_option_says(
 def test_an_ended_input_at_the_unit_question_omits_the_unit(
     new: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ended(_: str) -> str:
+    def end_input(_: str) -> str:
         raise EOFError
 
-    monkeypatch.setattr("builtins.input", ended)
+    monkeypatch.setattr("builtins.input", end_input)
     for stream in ("stdin", "stdout"):
         monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
     assert new("wait", *DESCRIPTION_OPTIONS, "--range", "0", "5")[0] == 0

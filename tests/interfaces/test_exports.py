@@ -263,7 +263,7 @@ def test_a_webhook_has_an_address() -> None:
         webhook("file:///etc/passwd", b"", DeliveryLog(MemoryServer()))
 
 
-def asked_by(dashboard: dict[str, Any]) -> set[str]:
+def metrics_of(dashboard: dict[str, Any]) -> set[str]:
     """The metrics that its panels ask Prometheus for."""
     return {
         name
@@ -282,7 +282,7 @@ def test_prometheus_shows_exactly_the_declared_metrics_of_estimates(home: House)
 
 def test_the_dashboard_shows_what_is_exposed(home: House) -> None:
     dashboard: dict[str, Any] = json.loads((ROOT / "deploy/grafana/hubbub.json").read_text())
-    panel_metrics = asked_by(dashboard)
+    panel_metrics = metrics_of(dashboard)
     response = web.get(f"{home.page}/metrics").text
     exposed = set(re.findall(r"^# TYPE (\S+)", response, re.MULTILINE))
     # At --metrics-listen of both.

@@ -62,7 +62,7 @@ def _house(folder: Path, skew: int = 0) -> Iterator[House]:
     houses: list[House] = []
     running: list[Any] = []
 
-    def opened(address: str, query: QueryEngine) -> dict[str, Any]:
+    def access_of_house(address: str, query: QueryEngine) -> dict[str, Any]:
         block = provider(folder, address, skew=skew)
         running.append(block)
         login_provider = block.__enter__()
@@ -75,7 +75,7 @@ def _house(folder: Path, skew: int = 0) -> Iterator[House]:
         return {"access": house.access, "audit": audit}
 
     try:
-        with page_of(folder, CATALOG, TRUE_COUNTS, opened=opened):
+        with page_of(folder, CATALOG, TRUE_COUNTS, opened=access_of_house):
             yield houses[0]
     finally:
         for block in running:

@@ -156,7 +156,7 @@ BODY = {"candidates": STRINGS[:2]}
 Case = tuple[str, str]
 
 
-def _asked(command: str, words: str, *changes: str) -> dict[tuple[str, str], Case]:
+def _cases(command: str, words: str, *changes: str) -> dict[tuple[str, str], Case]:
     """By option, a question before and after a change of one option, or of the catalog's file.
 
     A change stands in the place of the option's former words, or behind the question.
@@ -173,7 +173,7 @@ def _asked(command: str, words: str, *changes: str) -> dict[tuple[str, str], Cas
 
 def _of_house() -> dict[tuple[str, str], Case]:
     """What questions to a service have in common, then what is each one's own."""
-    cases = _asked("experiment", "menu", "--confidence 0.5")
+    cases = _cases("experiment", "menu", "--confidence 0.5")
     words = {
         **dict.fromkeys(("query", "top", "compare", "trend"), "theme"),
         "cross": "pairs",
@@ -182,30 +182,30 @@ def _of_house() -> dict[tuple[str, str], Case]:
         "breakdown": "homepage --candidates {listed}",
     }
     for question, of in words.items():
-        cases |= _asked(question, of, "--last 9d", "--epochs yesterday", "--confidence 0.5")
+        cases |= _cases(question, of, "--last 9d", "--epochs yesterday", "--confidence 0.5")
         if question not in {"cross", "discover", "figures"}:
-            cases |= _asked(question, "homepage --candidates {listed}", "--candidates {more}")
-            cases |= _asked(question, "homepage --list short", "--list long")
+            cases |= _cases(question, "homepage --candidates {listed}", "--candidates {more}")
+            cases |= _cases(question, "homepage --list short", "--list long")
     for question in ("query", "compare", "trend"):
-        cases |= _asked(question, "took", "--percentile 30")
+        cases |= _cases(question, "took", "--percentile 30")
     return cases | {
         ("compare", "--last"): (
             "compare theme --epochs newest --to {earlier}",
             "compare theme --last 3d --to {earlier}",
         ),
-        **_asked("compare", "theme --epochs yesterday", "--to {earlier}"),
-        **_asked("compare", "theme --epochs {earlier}", "--to-last 3d"),
-        **_asked("query", "theme", "--anytime"),
-        **_asked("top", "theme", "--number 1"),
-        **_asked("trend", "theme", "--number 1", "--value dark"),
+        **_cases("compare", "theme --epochs yesterday", "--to {earlier}"),
+        **_cases("compare", "theme --epochs {earlier}", "--to-last 3d"),
+        **_cases("query", "theme", "--anytime"),
+        **_cases("top", "theme", "--number 1"),
+        **_cases("trend", "theme", "--number 1", "--value dark"),
         ("query", "--below"): ("query took --percentile 50", "query took --below 3"),
-        **_asked("discover", "words", "--likely"),
+        **_cases("discover", "words", "--likely"),
         ("cross", "rows"): ("cross triples", "cross triples new"),
         ("cross", "columns"): ("cross triples theme", "cross triples theme new"),
         ("cross", "by"): ("cross triples theme country", "cross triples theme country new"),
-        **_asked("breakdown", words["breakdown"], "--by version"),
-        **_asked("figures", "used", "--by os"),
-        **_asked("figures", "comeback", "--cohorts"),
+        **_cases("breakdown", words["breakdown"], "--by version"),
+        **_cases("figures", "used", "--by os"),
+        **_cases("figures", "comeback", "--cohorts"),
     }
 
 
@@ -214,17 +214,17 @@ def _of_plan() -> dict[tuple[str, str], Case]:
     values, ranges, of = "--values 16 --epsilon 1", "--ranges 8 0 8 --epsilon 1", "--reports 1e5"
     changes = ("--values 32", "--reports 2e5", "--epsilon 2", "--ratio 0.1 0.4", "--simulate")
     cases = {
-        **_asked("plan", f"{values} {of}", *changes, "--permanent-epsilon 2"),
-        **_asked("plan", f"{values} {of} --ratio 0.1 0.4", "--apart"),
-        **_asked("plan", f"{values} {of} --simulate", "--seed 2"),
-        **_asked("plan", "{catalog} --metric theme --reports 1e4", "{tokens}", "--metric words"),
-        **_asked("plan", f"{values} --error 0.01", "--error 0.02", "--whose reporters"),
-        **_asked("plan", f"--set 40 5 --epsilon 1 {of}", "--set 40 6"),
-        **_asked("plan", f"{values} --detect 0.01", "--detect 0.02"),
-        **_asked("plan", f"{values} --effect 0.1", "--effect 0.2"),
-        **_asked("plan", f"{ranges} --reports 1e4", "--percentile 50"),
-        **_asked("plan", f"{ranges} --reports 1e4 --percentile 90", "--numbers {ages}"),
-        **_asked("plan", f"{ranges} --percentile 50 --within 0.1", "--within 0.2"),
+        **_cases("plan", f"{values} {of}", *changes, "--permanent-epsilon 2"),
+        **_cases("plan", f"{values} {of} --ratio 0.1 0.4", "--apart"),
+        **_cases("plan", f"{values} {of} --simulate", "--seed 2"),
+        **_cases("plan", "{catalog} --metric theme --reports 1e4", "{tokens}", "--metric words"),
+        **_cases("plan", f"{values} --error 0.01", "--error 0.02", "--whose reporters"),
+        **_cases("plan", f"--set 40 5 --epsilon 1 {of}", "--set 40 6"),
+        **_cases("plan", f"{values} --detect 0.01", "--detect 0.02"),
+        **_cases("plan", f"{values} --effect 0.1", "--effect 0.2"),
+        **_cases("plan", f"{ranges} --reports 1e4", "--percentile 50"),
+        **_cases("plan", f"{ranges} --reports 1e4 --percentile 90", "--numbers {ages}"),
+        **_cases("plan", f"{ranges} --percentile 50 --within 0.1", "--within 0.2"),
     }
     # So few reports, and no floors below the largest epsilon: a fraction of the time.
     few, people = "--epsilon 1 --reports 2e3 --max-local 2", "--epsilon 2 --reports 600"
@@ -232,22 +232,22 @@ def _of_plan() -> dict[tuple[str, str], Case]:
     logistic = f"--model logistic --features 3 {people}"
     softmax = f"--model softmax --features 3 --classes 3 {people}"
     cases |= {
-        **_asked("plan central", f"{{catalog}} --metric theme {few}", "{wider}", "--metric words"),
-        **_asked("plan central", f"--values 16 {few}", *changes, "--dummies 5000", "--delta 1e-5"),
+        **_cases("plan central", f"{{catalog}} --metric theme {few}", "{wider}", "--metric words"),
+        **_cases("plan central", f"--values 16 {few}", *changes, "--dummies 5000", "--delta 1e-5"),
         ("plan central", "--model"): (f"plan central {logistic}", f"plan central {softmax}"),
-        **_asked("plan central", logistic, "--features 6"),
-        **_asked("plan central", softmax, "--classes 5"),
+        **_cases("plan central", logistic, "--features 6"),
+        **_cases("plan central", softmax, "--classes 5"),
     }
     for command, further in (
         ("plan", f"--epsilon 1 {of}"),
         ("plan central", few.replace("local 2", "local 4")),
     ):
         cases |= {
-            **_asked(command, f"--strings 100 {further}", "--strings 1000"),
-            **_asked(command, f"--mean 0 1 {further}", "--mean 0 2"),
-            **_asked(command, f"--ranges 8 0 1 {further}", "--ranges 16 0 1"),
-            **_asked(command, f"--parts 2 3 {further}", "--parts 2 4"),
-            **_asked(command, f"--vector 16 1 {further}", "--vector 32 1"),
+            **_cases(command, f"--strings 100 {further}", "--strings 1000"),
+            **_cases(command, f"--mean 0 1 {further}", "--mean 0 2"),
+            **_cases(command, f"--ranges 8 0 1 {further}", "--ranges 16 0 1"),
+            **_cases(command, f"--parts 2 3 {further}", "--parts 2 4"),
+            **_cases(command, f"--vector 16 1 {further}", "--vector 32 1"),
         }
     model, classes = "logistic --features 8", "softmax --features 8 --classes 3"
     attack, accounts = "{catalog} --metric theme", "--accounts 100 --others 5000"
@@ -257,16 +257,16 @@ def _of_plan() -> dict[tuple[str, str], Case]:
     return cases | {
         # Kinds with one column a feature need the same people: the one that differs has classes.
         ("plan model", "kind"): (f"plan model {model}", f"plan model {classes}"),
-        **_asked("plan model", model, "--features 16", "--epsilon 3", "--reports 1e4"),
-        **_asked("plan model", classes, "--classes 5"),
-        **_asked("plan attack", attack, "{tokens}", "--fake 0.05", "--targets 2", "--simulate 100"),
-        **_asked("plan attack", attack, "--metric theme --metric words"),
-        **_asked("plan attack", "{chosen}", "--previous {kept}"),
-        **_asked("plan attack", accounted, "--accounts 200", "--others 9000"),
-        **_asked("plan capacity", "--per-day 1", *days),
-        **_asked("plan capacity", "{catalog}", "--metric theme"),
-        **_asked("plan capacity", "{chosen}", "--previous {kept}"),
-        **_asked("plan capacity", "{crowd}", "{catalog}", "--cluster-nodes 3"),
+        **_cases("plan model", model, "--features 16", "--epsilon 3", "--reports 1e4"),
+        **_cases("plan model", classes, "--classes 5"),
+        **_cases("plan attack", attack, "{tokens}", "--fake 0.05", "--targets 2", "--simulate 100"),
+        **_cases("plan attack", attack, "--metric theme --metric words"),
+        **_cases("plan attack", "{chosen}", "--previous {kept}"),
+        **_cases("plan attack", accounted, "--accounts 200", "--others 9000"),
+        **_cases("plan capacity", "--per-day 1", *days),
+        **_cases("plan capacity", "{catalog}", "--metric theme"),
+        **_cases("plan capacity", "{chosen}", "--previous {kept}"),
+        **_cases("plan capacity", "{crowd}", "{catalog}", "--cluster-nodes 3"),
     }
 
 
@@ -282,13 +282,13 @@ def _of_files() -> dict[tuple[str, str], Case]:
     chosen = "theme --catalog {chosen} --values {few} --runs 1 --seed 1"
     model = "left --catalog {model} --values {train} --runs 1 --seed 1 --test {train}"
     return {
-        **_asked("rappor decode", decode, *files),
-        **_asked("rappor decode", f"{demo} --fdr 0.001", "--fdr 0.2"),
-        **_asked("simulate", run, *runs, "--runs 3", "--seed 2", "--confidence 0.5"),
-        **_asked("simulate", number, "--percentile 30"),
-        **_asked("simulate", text, "--candidates {more}"),
-        **_asked("simulate", chosen, "--previous {kept}"),
-        **_asked("simulate", model, "--test {test}"),
+        **_cases("rappor decode", decode, *files),
+        **_cases("rappor decode", f"{demo} --fdr 0.001", "--fdr 0.2"),
+        **_cases("simulate", run, *runs, "--runs 3", "--seed 2", "--confidence 0.5"),
+        **_cases("simulate", number, "--percentile 30"),
+        **_cases("simulate", text, "--candidates {more}"),
+        **_cases("simulate", chosen, "--previous {kept}"),
+        **_cases("simulate", model, "--test {test}"),
     }
 
 
@@ -302,15 +302,15 @@ def _of_privacy() -> dict[tuple[str, str], Case]:
     crowds += ["--dummies-each 0.5", "--epochs 3", "--delta 1e-6"]
     central = "--reports 300 --values 4 --central 1"
     return {
-        **_asked("privacy amplify", amplify, *amplified),
-        **_asked("privacy crowd", crowd, *crowds),
-        **_asked("privacy crowd", central, "--central 0.5", "--max-local 1"),
-        **_asked("privacy crowd", hashed, "--hashes 4"),
-        **_asked("privacy compose", compose, *composed),
-        **_asked("privacy compose", f"{compose} --times 3", "--sampling 0.1"),
-        **_asked("privacy compose", "--history {history} --delta 1e-5", "--history {history2}"),
-        **_asked("privacy card", "{crowd}", "--delta 1e-5", "{catalog}"),
-        **_asked("privacy card", "{chosen}", "--previous {kept}"),
+        **_cases("privacy amplify", amplify, *amplified),
+        **_cases("privacy crowd", crowd, *crowds),
+        **_cases("privacy crowd", central, "--central 0.5", "--max-local 1"),
+        **_cases("privacy crowd", hashed, "--hashes 4"),
+        **_cases("privacy compose", compose, *composed),
+        **_cases("privacy compose", f"{compose} --times 3", "--sampling 0.1"),
+        **_cases("privacy compose", "--history {history} --delta 1e-5", "--history {history2}"),
+        **_cases("privacy card", "{crowd}", "--delta 1e-5", "{catalog}"),
+        **_cases("privacy card", "{chosen}", "--previous {kept}"),
     }
 
 

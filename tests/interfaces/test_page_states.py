@@ -248,15 +248,15 @@ def test_a_link_of_a_newer_page_loses_nothing(watched: Watched, home: House) -> 
 
 @pytest.mark.thorough
 def test_a_service_that_is_gone_is_asked_again(unchecked: Watched, home: House) -> None:
-    def gone(route: Route) -> None:
+    def abort_route(route: Route) -> None:
         route.abort()
 
     page = unchecked.open(f"{home.page}/metric?name=theme")
-    page.route("**/v1/**", gone)
+    page.route("**/v1/**", abort_route)
     page.select_option("select[name=confidence]", "0.99")
     expect(page.locator("#flags")).to_contain_text("The service does not answer")
     assert len(_rows(page)) == 4, "what it said before stays"
-    page.unroute("**/v1/**", gone)
+    page.unroute("**/v1/**", abort_route)
     expect(page.locator("#bars-notes")).to_contain_text("99%")  # by itself
     assert page.locator("#flags .state").count() == 0
 

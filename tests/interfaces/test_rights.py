@@ -93,14 +93,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     }
     houses: list[House] = []
 
-    def opened(address: str, query: QueryEngine) -> dict[str, Any]:
+    def access_options(address: str, query: QueryEngine) -> dict[str, Any]:
         houses.append(House(address, secrets, folder / "audit.jsonl", query))
         audit = AuditTrail(
             folder / "audit.jsonl", lambda: set(query.collected.bundle.streams), time.time
         )
         return {"access": access_of(tokens, read_access(access)), "audit": audit}
 
-    with page_of(folder, CATALOG, TRUE_COUNTS, opened=opened, earlier={"hidden": 1}):
+    with page_of(folder, CATALOG, TRUE_COUNTS, opened=access_options, earlier={"hidden": 1}):
         yield houses[0]
 
 

@@ -28,7 +28,7 @@ class Branch:
     chance_of_it: Fraction = Fraction(1)
     branches: list[tuple[int, int]] = field(default_factory=list)
 
-    def _next(self, chances: list[Fraction]) -> int:
+    def _take_branch(self, chances: list[Fraction]) -> int:
         at = len(self.branches)
         answer = self.path[at] if at < len(self.path) else 0
         self.branches.append((answer, len(chances)))
@@ -36,10 +36,10 @@ class Branch:
         return answer
 
     def chance(self, probability: Probability, /) -> bool:
-        return bool(self._next([probability.complement.exact, probability.exact]))
+        return bool(self._take_branch([probability.complement.exact, probability.exact]))
 
     def below(self, limit: int, /) -> int:
-        return self._next([Fraction(1, limit)] * limit)
+        return self._take_branch([Fraction(1, limit)] * limit)
 
     def mask(self, probability: Probability, width: int, /) -> int:
         raise AssertionError((probability, width))

@@ -26,7 +26,7 @@ def _worst(epsilon: float) -> float:
     return 4 * variance  # a range of 2
 
 
-def _least(epsilon: float, inputs: int = 17, outputs: int = 41) -> float:
+def _least_variance(epsilon: float, inputs: int = 17, outputs: int = 41) -> float:
     """The least worst variance of any table of chances over so many inputs and outputs.
 
     Unknowns: the chances, row by row; per output the least of its column; the worst variance.
@@ -59,7 +59,7 @@ def _least(epsilon: float, inputs: int = 17, outputs: int = 41) -> float:
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 def test_the_standard_deviation_is_within_a_percent_of_the_linear_programs(epsilon: float) -> None:
-    assert math.sqrt(_worst(epsilon)) <= 1.01 * math.sqrt(_least(epsilon))
+    assert math.sqrt(_worst(epsilon)) <= 1.01 * math.sqrt(_least_variance(epsilon))
 
 
 @pytest.mark.parametrize("epsilon", [2.0**-10, 0.25, 0.7, 1.23, 1.77, 2.6, 3.81, 5.4, 7.7, 11.3])

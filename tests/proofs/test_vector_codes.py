@@ -133,7 +133,7 @@ def test_the_largest_of_normal_numbers_are_those_of_the_tables() -> None:
 
 def test_the_directions_are_known_answers() -> None:
     document = json.loads(directions.FILE.read_text(encoding="utf-8"))
-    assert json.loads(json.dumps(directions.made())) == document
+    assert json.loads(json.dumps(directions.known_answers())) == document
     assert abs(sum(step * step for step in steps()) / len(steps()) / UNIT**2 - 1) < 1e-4
 
 

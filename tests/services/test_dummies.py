@@ -61,7 +61,7 @@ async def _until_empty(mixing: Mixing, window: Window) -> dict[str, int]:
     return await _law(mixing.pools[0], window)
 
 
-def _opened(catalog_files: CatalogFiles, window: Window, sealed: Sequence[bytes]) -> list[int]:
+def _payloads(catalog_files: CatalogFiles, window: Window, sealed: Sequence[bytes]) -> list[int]:
     start = window.epoch * DAY
     [period] = [key for key in catalog_files.bundle.keys if key.start <= start < key.end]
     [key] = [key for key in catalog_files.opening if key.id == period.id]
@@ -87,7 +87,7 @@ async def test_a_crowd_leaves_with_its_dummies_and_batches_reveal_only_sizes(
         more = [report for report in sink.sealed if report not in set(reports)]
         assert sink.sealed.total() == 700
         assert {len(report) for report in more} == {LENGTH}
-        values = _opened(catalog_files, window, more)
+        values = _payloads(catalog_files, window, more)
         assert set(values) <= set(range(VALUES))
         assert max(Counter(values).values()) <= binom.isf(1e-8, 100, 1 / VALUES)
         assert sum(share for _, share in sink.sizes.values()) == 100
@@ -318,13 +318,13 @@ def test_dummies_have_uniform_values_from_system_coins(
         random.seed(5)
         sealed = sealed_dummies(table, window, table.streams["theme"], 200)
         assert len(set(sealed)) == 200
-        drawn.append(_opened(catalog_files, window, sealed))
+        drawn.append(_payloads(catalog_files, window, sealed))
         counts.update(drawn[-1])
     assert drawn[0] != drawn[1], "no seed of a program's foretells them"
     assert set(counts) == set(range(VALUES)), "one is missing once in 10^10 runs"
     off = sum((counts[value] - 400 / VALUES) ** 2 / (400 / VALUES) for value in range(VALUES))
     assert chi2.sf(off, VALUES - 1) > 1e-6
     with pytest.raises(BadPayload):
-        _opened(catalog_files, Window("theme", window.epoch + 1), sealed)
+        _payloads(catalog_files, Window("theme", window.epoch + 1), sealed)
     with pytest.raises(BadParameter, match="no public key"):
         sealed_dummies(replace(table, keys=()), window, table.streams["theme"], 1)

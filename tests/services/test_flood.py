@@ -70,15 +70,15 @@ def _terms(run: LocalRun, stream: str) -> dict[str, int]:
     return terms
 
 
-def _until(run: LocalRun, stream: str, **expected: int) -> dict[str, int]:
+def _terms_once(run: LocalRun, stream: str, **expected: int) -> dict[str, int]:
     terms: dict[str, int] = {}
 
-    def there() -> bool:
+    def has_expected() -> bool:
         terms.update(_terms(run, stream))
         return all(terms.get(term) == number for term, number in expected.items())
 
     # An AssertionError: asked while something moved.
-    eventually(there, lambda: f"{terms} never became {expected}", although=(AssertionError,))
+    eventually(has_expected, lambda: f"{terms} never became {expected}", although=(AssertionError,))
     return terms
 
 
@@ -90,8 +90,8 @@ def test_a_flooded_metric_stops_no_other_and_all_of_it_is_accounted_for(run: Flo
         _submit(run, SubmitRequest(reports=fakes))
     _report(run, "theme", honest)
     close_epochs(run.shuffler_redis)
-    _until(run, "theme", acknowledged=HONEST, counted=HONEST)
-    flooded = _until(run, "crashed", acknowledged=run.flood)
+    _terms_once(run, "theme", acknowledged=HONEST, counted=HONEST)
+    flooded = _terms_once(run, "crashed", acknowledged=run.flood)
     assert 0 < flooded["counted"] < run.flood
     assert flooded["pooled"] + flooded["in_flight"] == run.flood - flooded["counted"], (
         "it waits there"
@@ -114,7 +114,7 @@ def test_a_flooded_metric_stops_no_other_and_all_of_it_is_accounted_for(run: Flo
     if run.more:
         return
     _give(run, 0)
-    _until(run, "crashed", acknowledged=run.flood, counted=run.flood)
+    _terms_once(run, "crashed", acknowledged=run.flood, counted=run.flood)
 
 
 async def test_a_growing_stream_leaves_room_for_others(

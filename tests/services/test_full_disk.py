@@ -47,7 +47,7 @@ def test_redis_ends_on_a_full_disk_and_has_all_that_it_acknowledged(
     child = Child("redis", [str(program), str(configuration)], dict(os.environ), log)
     try:
         answering(child, port, tls=False)
-        acknowledged = _filled(port)
+        acknowledged = _fill_disk(port)
         assert acknowledged
         eventually(lambda: child.process.poll() is not None)
         assert "AOF write error" in log.read_text()
@@ -94,7 +94,7 @@ def test_backup_and_restore_name_the_full_disk(
     assert not Path(home).exists()
 
 
-def _filled(port: int) -> int:
+def _fill_disk(port: int) -> int:
     """How many members of a set Redis acknowledged before it could write no more."""
     acknowledged = 0
     with redis.Redis(port=port) as client, suppress(redis.RedisError):

@@ -432,7 +432,7 @@ async def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None
 
 
 @contextmanager
-def _named(*addresses: str) -> Iterator[str]:
+def _name_server(*addresses: str) -> Iterator[str]:
     """The address, at 127.0.0.1, of a name server for which every name is of these."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
@@ -476,7 +476,7 @@ async def test_addresses_of_one_name_are_tried_in_turn(
             calls[self._name] += 1
             return StatusResponse()
 
-    with _named(*hosts) as names:
+    with _name_server(*hosts) as names:
         servers = []
         grpc_channel = channel(f"dns://{names}/several.example.org:{port}", "shuffler", tls=None)
         for host in hosts:

@@ -63,7 +63,7 @@ def table(catalog_files: CatalogFiles, tmp_path_factory: pytest.TempPathFactory)
 
 
 @asynccontextmanager
-async def _ended(
+async def _past_epoch(
     table: StreamTable, redis_url: str, reports: int
 ) -> AsyncIterator[tuple[Window, Sink, Mixing]]:
     """An epoch of so many reports that is over: they have left, or were withheld."""
@@ -118,7 +118,7 @@ async def test_a_crowd_leaves_with_a_drawn_number_of_dummies_and_the_law_balance
 async def test_the_minimum_is_of_reports_and_dummies_and_never_of_fewer_reports_than_the_crowd(
     table: StreamTable, redis_url: str, reports: int, leaves: bool
 ) -> None:
-    async with _ended(table, redis_url, reports) as (window, sink, m):
+    async with _past_epoch(table, redis_url, reports) as (window, sink, m):
         pool = m.pools[0]
         law = await law_of(pool, window)
         assert law["dummies"] == 0
@@ -133,7 +133,7 @@ async def test_late_reports_are_withheld_and_change_no_shown_number(
     table: StreamTable, redis_url: str
 ) -> None:
     """Enough for a crowd of their own, which would have no number drawn to hide it."""
-    async with _ended(table, redis_url, 300) as (window, sink, m):
+    async with _past_epoch(table, redis_url, 300) as (window, sink, m):
         pool = m.pools[0]
         before, sent = await _status_terms(pool, table), sink.sealed.total()
         await pool.add({window: sealed_reports(2 * MINIMUM)})
@@ -151,7 +151,7 @@ async def test_late_reports_of_a_withheld_epoch_never_leave(
     table: StreamTable, redis_url: str
 ) -> None:
     """Its dummies were withheld with it: what left now would be counted to the report."""
-    async with _ended(table, redis_url, CROWD - 1) as (window, sink, m):
+    async with _past_epoch(table, redis_url, CROWD - 1) as (window, sink, m):
         pool = m.pools[0]
         before = (await law_of(pool, window))["withheld"]
         await pool.add({window: sealed_reports(2 * MINIMUM)})
@@ -313,7 +313,7 @@ def test_an_attacker_with_all_counts_and_connection_times_guesses_the_metric_at_
     streams = dict.fromkeys(NAMES, plain)
     reported = Random(0).choices(NAMES, k=600)
 
-    async def right(*, development: bool) -> int:
+    async def right_guesses(*, development: bool) -> int:
         server = await connect_redis(redis_url)
         await server.execute([("FLUSHDB",)])
         pool, guesser = Pool(server), Random(1)
@@ -335,8 +335,10 @@ def test_an_attacker_with_all_counts_and_connection_times_guesses_the_metric_at_
         return hits
 
     chance, sigma = 600 / 6, (600 / 6 * 5 / 6) ** 0.5
-    assert abs(asyncio.run(right(development=False)) - chance) <= 3 * sigma
-    assert asyncio.run(right(development=True)) == 600, "where counts are live it finds everybody"
+    assert abs(asyncio.run(right_guesses(development=False)) - chance) <= 3 * sigma
+    assert asyncio.run(right_guesses(development=True)) == 600, (
+        "where counts are live it finds everybody"
+    )
 
 
 def test_status_shows_reports_that_left_by_batches_and_balances(table: StreamTable) -> None:

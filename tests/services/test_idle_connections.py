@@ -85,10 +85,10 @@ async def test_idle_connections_above_the_limit_block_others_for_seconds_only(
         assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
         request = front.request(1)
 
-        async def sent() -> bool:
+        async def is_sent() -> bool:
             return (await front.send(request)).ByteSize() >= 0
 
-        assert await eventually_async(sent, although=(grpc.aio.AioRpcError,))
+        assert await eventually_async(is_sent, although=(grpc.aio.AioRpcError,))
         assert front.admission.counts["taken"] == 1
         for connection in silent:
             connection.close()

@@ -77,7 +77,7 @@ def _sealed(folder: Path, *ids: str) -> list[str]:
     return [sealing.seal(replace(session, id=f"{name}-{until}")) for name in ids]
 
 
-def _opened(folder: Path, ended: EndedSessions) -> Access:
+def _access(folder: Path, ended: EndedSessions) -> Access:
     return access_of(None, read_access(folder / "access.toml"), ended)
 
 
@@ -86,7 +86,7 @@ async def test_a_logout_at_one_aggregator_ends_the_session_at_all(
 ) -> None:
     cookies = _sealed(tmp_path, "one", "other")
     servers = [await connect_redis(redis_url) for _ in range(2)]
-    first, second = (_opened(tmp_path, EndedSessions(server, time.time)) for server in servers)
+    first, second = (_access(tmp_path, EndedSessions(server, time.time)) for server in servers)
 
     async def is_known(access: Access, cookie: str) -> bool:
         return await access.caller("", f"{SESSION}={cookie}") is not None
@@ -100,7 +100,7 @@ async def test_a_logout_at_one_aggregator_ends_the_session_at_all(
         assert [await is_known(access, cookie) for cookie in cookies] == [False, True]
     # Another file of access changes nothing, nor does an aggregator that starts now.
     second.use(read_access(tmp_path / "access.toml"))
-    third = _opened(tmp_path, EndedSessions(servers[0], time.time))
+    third = _access(tmp_path, EndedSessions(servers[0], time.time))
     for access in (second, third):
         assert [await is_known(access, cookie) for cookie in cookies] == [False, True]
     for server in servers:
@@ -115,4 +115,4 @@ def test_nobody_is_let_in_while_ended_sessions_cannot_be_read(tmp_path: Path) ->
 
     cookie = f"{SESSION}={_sealed(tmp_path, 'a')[0]}"
     with pytest.raises(StoreUnavailable):
-        asyncio.run(_opened(tmp_path, Away(MemoryServer(), time.time)).caller("", cookie))
+        asyncio.run(_access(tmp_path, Away(MemoryServer(), time.time)).caller("", cookie))

@@ -143,10 +143,10 @@ async def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
         [pool] = mixing.pools
         await pool.add({gone: sealed_reports(300)})
 
-        async def found_out() -> bool:
+        async def is_known() -> bool:
             return bool(await pool.server.client.hexists("shuffler:unknown", gone.name))
 
-        await mixing.until(found_out)
+        await mixing.until(is_known)
         await mixing.turn()
         assert (await pool.report_counts())[gone]["pooled"] == 300, "a table may know it again"
         ahead[0] = 31.0 * DAY

@@ -65,7 +65,7 @@ def _law(table: StreamTable) -> ValueNoise:
     return law
 
 
-def _named(catalog_files: CatalogFiles, window: Window, sealed: Iterable[bytes]) -> Counter[int]:
+def _values(catalog_files: CatalogFiles, window: Window, sealed: Iterable[bytes]) -> Counter[int]:
     """Which values those name that can be opened: made-up reports cannot."""
     start = window.epoch * DAY
     [period] = [key for key in catalog_files.bundle.keys if key.start <= start < key.end]
@@ -107,7 +107,7 @@ async def test_the_drawn_dummies_of_each_value_leave_and_only_their_mean_is_show
         assert (law["acknowledged"], law["dummies"]) == (300 + total, 0)
         assert set(sink.sealed.values()) == {1}
         assert set(reports) < set(sink.sealed)
-        names = _named(catalog_files, window, sink.sealed)
+        names = _values(catalog_files, window, sink.sealed)
         assert names.total() == total
         assert all(names[value] >= number for value, number in enumerate(named))
         assert noise or [names[value] for value in range(VALUES)] == named
@@ -215,7 +215,7 @@ async def test_a_crowd_leaves_once_with_its_first_numbers_after_any_kill(
             shares += await pool.share(window, batch_id)
         assert set(sealed.values()) == {1}
         assert set(reports) < set(sealed)
-        names, law = _named(catalog_files, window, sealed), await law_of(pool, window)
+        names, law = _values(catalog_files, window, sealed), await law_of(pool, window)
         named = [names[value] for value in range(VALUES)]
         assert drawn in {None, b"", ",".join(map(str, named)).encode()}, "b'' once it has left"
         total = len(reports) + sum(named)

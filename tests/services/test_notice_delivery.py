@@ -52,13 +52,13 @@ def _fetched(run: LocalRun, tag: str = "") -> tuple[int, str, bytes]:
     return result
 
 
-def _over(run: LocalRun, protocol: str) -> Transport:
+def _transport(run: LocalRun, protocol: str) -> Transport:
     address = run.bundle.shuffler if protocol == "grpc" else f"https://{run.http_door}"
     return transport_to(address, roots=run.bundle.roots)
 
 
 def _client(run: LocalRun, protocol: str, state: State | None = None) -> Client:
-    return Client(run.bundle, state or MemoryState(), _over(run, protocol), hold_seconds=None)
+    return Client(run.bundle, state or MemoryState(), _transport(run, protocol), hold_seconds=None)
 
 
 def test_a_notice_stops_and_restarts_a_metric_without_an_app_release(

@@ -25,7 +25,7 @@ from hubbub.runtime.monitoring import declaration
 from hubbub.runtime.monitoring.tracing import start_tracing
 from hubbub.runtime.version import VERSION
 from tests.conftest import CatalogFiles
-from tests.interfaces.test_exports import asked_by
+from tests.interfaces.test_exports import metrics_of
 from tests.support import web
 from tests.support.law_terms import total_counts
 from tests.support.programs import run_program
@@ -109,7 +109,7 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
         # The dashboard of operations and the alerts ask for nothing that is not there.
         dashboard = json.loads((ROOT / "deploy/grafana/operations.json").read_text())
         alerts = (ROOT / "deploy/prometheus/alerts.yml").read_text()
-        metric_names = asked_by(dashboard) | set(re.findall(r"\bhubbub_\w+", alerts))
+        metric_names = metrics_of(dashboard) | set(re.findall(r"\bhubbub_\w+", alerts))
         exposed = {name.partition("{")[0] for _, name in samples} | {"hubbub_reports"}
         # No call was throttled yet, and no metric of this catalog has an alert.
         unseen = {"hubbub_throttled_calls_total", "hubbub_alert"}

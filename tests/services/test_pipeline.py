@@ -107,11 +107,11 @@ def _wait(
     """The terms once they are as expected, less those before."""
     terms: dict[str, int] = {}
 
-    def so() -> bool:
+    def is_expected() -> bool:
         terms.update({term: n - before.get(term, 0) for term, n in _terms(run).items()})
         return expected.items() <= terms.items() and balances(terms)
 
-    eventually(so, lambda: f"{terms} should be {expected}")
+    eventually(is_expected, lambda: f"{terms} should be {expected}")
     return terms
 
 

@@ -71,22 +71,22 @@ async def test_a_command_during_close_leaves_no_connection_open(
         def waiting() -> set[str]:
             return {client["id"] for client in watching.client_list() if client["cmd"] == "blpop"}
 
-        async def moved() -> bool:
+        async def has_moved() -> bool:
             return bool(waiting() - first)
 
-        async def ended() -> bool:
+        async def has_ended() -> bool:
             return not again & {client["id"] for client in watching.client_list()}
 
         first: set[str] = set()
         task = asyncio.create_task(server.ask("BLPOP", "answer", 0))
-        await eventually_async(moved)
+        await eventually_async(has_moved)
         first = waiting()
         await server.close()
-        await eventually_async(moved)
+        await eventually_async(has_moved)
         again = waiting()
         watching.rpush("answer", "told")
         assert list(await task) == [b"answer", b"told"]
-        await eventually_async(ended)
+        await eventually_async(has_ended)
 
 
 def _connected(url: str, replicas: int = 0) -> RedisServer:

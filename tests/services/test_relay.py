@@ -259,7 +259,7 @@ async def test_a_request_for_an_unknown_key_is_charged_by_its_size(
             assert answer.status == expected
 
 
-async def _passed_on(
+async def _forwarded_head(
     gateway: Callable[[httpx2.Request], httpx2.Response],
     *headers: tuple[bytes, bytes],
     times: int = 1,
@@ -289,7 +289,7 @@ def test_a_gateways_word_on_waiting_that_is_no_header_is_not_passed_on() -> None
         headers = {b"Content-Type": PROBLEM_TYPE.encode(), b"Retry-After": b"\xff7"}
         return httpx2.Response(429, headers=headers, stream=httpx2.ByteStream(b"{}"))
 
-    status, headers = asyncio.run(_passed_on(gateway))
+    status, headers = asyncio.run(_forwarded_head(gateway))
     assert status == 429
     assert b"retry-after" not in headers
 
@@ -298,7 +298,7 @@ def test_a_compressed_request_is_refused_and_not_passed_on() -> None:
     def gateway(_: httpx2.Request) -> httpx2.Response:
         pytest.fail("it is not for the gateway")
 
-    status, _ = asyncio.run(_passed_on(gateway, (b"content-encoding", b"gzip")))
+    status, _ = asyncio.run(_forwarded_head(gateway, (b"content-encoding", b"gzip")))
     assert status == 415
 
 
@@ -309,7 +309,7 @@ def test_no_cookie_of_the_gateways_goes_with_the_next_devices_request() -> None:
         heads.append(dict(request.headers))
         return httpx2.Response(200, headers={"Set-Cookie": "device=1; Path=/"})
 
-    asyncio.run(_passed_on(gateway, (b"cookie", b"device=2"), times=2))
+    asyncio.run(_forwarded_head(gateway, (b"cookie", b"device=2"), times=2))
     host = "gateway.example.org"
     sent = {"host": host, "content-type": REQUEST_TYPE, "content-length": "6"}
     assert heads == [sent, sent]
@@ -328,7 +328,7 @@ def test_a_slow_answer_keeps_no_connection_to_the_gateway(
     def gateway(_: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(200, headers={"Content-Type": "message/ohttp-res"}, content=drops())
 
-    status, _ = asyncio.run(_passed_on(gateway))
+    status, _ = asyncio.run(_forwarded_head(gateway))
     assert status == 502
 
 

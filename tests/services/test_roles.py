@@ -245,10 +245,10 @@ async def test_batches_go_only_to_an_aggregator(
         await pool.heartbeat()
         loops = [asyncio.create_task(run()) for run in (mixer.run, mixer.heartbeat)]
 
-        async def sent() -> bool:
+        async def has_sent() -> bool:
             return bool(mixer.counts)
 
-        await eventually_async(sent)
+        await eventually_async(has_sent)
         await end_tasks(loops)
         law = (await pool.report_counts())[window]
         if role == "aggregator":

@@ -29,7 +29,7 @@ from tests.support.waiting import HANG_SECONDS, eventually_async
 SUBMIT = "/hubbub.wire.v1.Shuffler/Submit"
 
 
-async def _never() -> AsyncIterator[bytes]:
+async def _no_message() -> AsyncIterator[bytes]:
     await asyncio.Event().wait()
     yield b""
 
@@ -37,7 +37,7 @@ async def _never() -> AsyncIterator[bytes]:
 def _call(channel: grpc.aio.Channel, method: str, requests: Any = None) -> Any:
     """One whose message never comes, if none are given."""
     submit: Any = channel.stream_unary(method)
-    return submit(requests or _never())
+    return submit(requests or _no_message())
 
 
 def _hang(channel: grpc.aio.Channel, method: str = SUBMIT) -> "asyncio.Task[grpc.StatusCode]":

@@ -98,7 +98,7 @@ async def test_a_token_in_fifty_requests_at_once_takes_one_report_for_each_redis
     house, epoch = IssuerHouse(catalog_files, tmp_path), today()
     redeemer = Redeemer(house.key)
 
-    async def taken(token: Minted, *fronts: Front) -> int:
+    async def accepted_number(token: Minted, *fronts: Front) -> int:
         requests = [_paid(house, [token], epoch) for _ in range(50)]
         doors = [fronts[number % len(fronts)] for number in range(50)]
         answers = await asyncio.gather(*map(Front.send, doors, requests))
@@ -121,11 +121,13 @@ async def test_a_token_in_fifty_requests_at_once_takes_one_report_for_each_redis
             serving_front(house.made, redis_url, redeemer=redeemer) as apart,
         ):
             token = _issued_for(house, epoch)
-            assert await taken(token, first, second) == 1
-            assert await taken(token, apart) == 1, "what is spent is known to one Redis alone"
+            assert await accepted_number(token, first, second) == 1
+            assert await accepted_number(token, apart) == 1, (
+                "what is spent is known to one Redis alone"
+            )
             await asyncio.to_thread(restarted)
-            assert await taken(token, first, second) == 0
-            assert await taken(_issued_for(house, epoch), second, first) == 1
+            assert await accepted_number(token, first, second) == 0
+            assert await accepted_number(_issued_for(house, epoch), second, first) == 1
             [terms] = (await first.pool.report_counts()).values()
             assert (terms["acknowledged"], terms["pooled"]) == (2, 2)
 

@@ -18,7 +18,7 @@ from hubbub.analysis.ranks import ranks_of
 from hubbub.analysis.ranks.fitted import IndexRanks
 from hubbub.authoring.auto_mechanism import resolve
 from hubbub.mechanisms import Totals, build
-from tests.statistics.calibration.percentiles import SHAPES, drawn
+from tests.statistics.calibration.percentiles import SHAPES, draw_ranks
 
 Floats = npt.NDArray[np.float64]
 
@@ -85,7 +85,7 @@ def test_intervals_are_at_most_a_tenth_wider_than_those_of_the_best_published_la
     width = best = 0.0
     for _ in range(RUNS):
         true_counts = chance.multinomial(reports, counts / counts.sum()).astype(np.float64)
-        ranks = drawn(mechanism, true_counts, chance)
+        ranks = draw_ranks(mechanism, true_counts, chance)
         width += sum(row.high - row.low for row in percentiles_of(ranks, PERCENTILES, 0.95))
         best += sum(_haar_widths(true_counts, epsilon, chance).values())
     assert width <= 1.1 * best
@@ -98,7 +98,7 @@ def test_a_share_by_a_fit_is_at_most_a_tenth_wider_than_by_the_best_published_la
     shape = SHAPES["heavy-tailed"](PARTS)
     for _ in range(10):
         counts = chance.multinomial(10_000, shape / shape.sum()).astype(float)
-        ranks = drawn(mechanism, counts, chance)
+        ranks = draw_ranks(mechanism, counts, chance)
         widths += [row.high - row.low for row in shares_below(ranks, [1.0, 3.0, 9.0], 0.95)]
     assert isinstance(ranks, IndexRanks)
     assert np.mean(widths) < 1.1 * 2 * 1.96 * ranks._haar_error
@@ -109,7 +109,9 @@ def test_a_share_by_haar_has_the_interval_of_least_squares() -> None:
     chance = np.random.default_rng(1)
     mechanism = build("haar", epsilon=1.0, low=0.0, high=float(PARTS), buckets=PARTS)
     shape = SHAPES["spiky"](PARTS)
-    ranks = drawn(mechanism, chance.multinomial(10_000, shape / shape.sum()).astype(float), chance)
+    ranks = draw_ranks(
+        mechanism, chance.multinomial(10_000, shape / shape.sum()).astype(float), chance
+    )
     assert isinstance(ranks, IndexRanks)
     estimates, stderrs = ranks._squares
     for row in shares_below(ranks, [10.0, 20.0, 40.0], 0.95):
@@ -131,7 +133,7 @@ def test_shares_of_many_parts_by_haar_lean_to_no_side() -> None:
     part = int(np.searchsorted(below, 0.95))
     errors = []
     for _ in range(50):
-        ranks = drawn(mechanism, counts, chance)
+        ranks = draw_ranks(mechanism, counts, chance)
         assert isinstance(ranks, IndexRanks)
         errors.append((ranks.shares[part + 1] - below[part]) / ranks._squares[1][part + 1])
     assert abs(np.mean(errors)) < 5 / 50**0.5
@@ -147,7 +149,7 @@ def test_least_squares_reach_the_cramer_rao_bound_of_wave(epsilon: float) -> Non
     below = np.tri(PARTS + 1, PARTS, -1)[1:-1]
     # The information of one report on the reporters' shares: the people's own chance is none.
     least = below @ (inverse - np.diag(shares)) @ below.T
-    ranks = drawn(mechanism, MANY * shares, np.random.default_rng(1))
+    ranks = draw_ranks(mechanism, MANY * shares, np.random.default_rng(1))
     assert isinstance(ranks, IndexRanks)
     stderrs = ranks._squares[1][1:-1]
     assert np.square(stderrs).mean() == pytest.approx(np.trace(least) / len(least) / MANY, rel=0.01)

@@ -33,7 +33,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
     return replace(result, bundle=replace(result.bundle, metrics=metrics, history=history))
 
 
-def _sent(signed: Signed, bundle: Bundle, state: State, value: str) -> list[int]:
+def _draw(signed: Signed, bundle: Bundle, state: State, value: str) -> list[int]:
     """What a device sends that reports once, opened as the aggregator does."""
     shuffler, clock = FakeShuffler(), FakeClock((FIRST + 3) * DAY + 1000.0)
     client = Client(bundle, state, shuffler, hold_seconds=None, clock=clock)
@@ -63,13 +63,13 @@ def _sent(signed: Signed, bundle: Bundle, state: State, value: str) -> list[int]
 def test_a_device_sends_its_dummies_as_reports_and_charges_none(
     signed: Signed, state: State
 ) -> None:
-    assert len(_sent(signed, signed.bundle, state, "dark")) in {3, 4}
+    assert len(_draw(signed, signed.bundle, state, "dark")) in {3, 4}
 
 
 def test_number_and_values_of_device_dummies_are_random(signed: Signed) -> None:
     """2 of each device and a third of one in four; each value as likely: 3e-7 by chance."""
     devices = 400
-    device_values = [_sent(signed, signed.bundle, MemoryState(), "dark") for _ in range(devices)]
+    device_values = [_draw(signed, signed.bundle, MemoryState(), "dark") for _ in range(devices)]
     numbers = Counter(map(len, device_values))
     assert numbers.keys() == {3, 4}
     assert abs(numbers[4] - devices / 4) <= 5.5 * (devices * 3 / 16) ** 0.5
@@ -87,7 +87,7 @@ def test_number_and_values_of_device_dummies_are_random(signed: Signed) -> None:
 def test_devices_send_no_dummies_in_development(signed: Signed) -> None:
     metric = replace(signed.bundle.metric("theme"), development=True)
     bundle = replace(signed.bundle, metrics={"theme": metric}, history={"theme": metric.digest()})
-    assert len(_sent(signed, bundle, MemoryState(), "dark")) == 1
+    assert len(_draw(signed, bundle, MemoryState(), "dark")) == 1
 
 
 @pytest.mark.parametrize("each", [0.1, 0.5, 2.25])

@@ -8,7 +8,7 @@ import pytest
 from hubbub.analysis.percentiles import PERCENTILES, percentiles_of
 from hubbub.analysis.ranks import fitted
 from hubbub.mechanisms import build
-from tests.statistics.calibration.percentiles import drawn
+from tests.statistics.calibration.percentiles import draw_ranks
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,9 @@ from tests.statistics.calibration.percentiles import drawn
     ],
 )
 def test_ranks_hold_no_more_than_they_say(name: str, own: dict[str, float]) -> None:
-    own_ranks = drawn(build(name, epsilon=1.0, **own), np.full(48, 50.0), np.random.default_rng(1))
+    own_ranks = draw_ranks(
+        build(name, epsilon=1.0, **own), np.full(48, 50.0), np.random.default_rng(1)
+    )
     percentiles_of(own_ranks, PERCENTILES, 0.95)
     nested = [array for value in vars(own_ranks).values() for array in _arrays(value)]
     assert 0 < sum(array.size for array in nested) <= own_ranks.size
@@ -28,7 +30,7 @@ def test_ranks_hold_no_more_than_they_say(name: str, own: dict[str, float]) -> N
 
 def test_a_requested_percentile_needs_no_further_fit() -> None:
     mechanism = build("wave", epsilon=1.0, low=0, high=16, buckets=16)
-    own_ranks = drawn(mechanism, np.full(16, 40.0), np.random.default_rng(1))
+    own_ranks = draw_ranks(mechanism, np.full(16, 40.0), np.random.default_rng(1))
     first = percentiles_of(own_ranks, PERCENTILES, 0.95)
     with patch.object(fitted, "_fit_shares", side_effect=AssertionError("fits again")):
         assert percentiles_of(own_ranks, PERCENTILES, 0.95) == first

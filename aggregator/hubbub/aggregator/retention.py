@@ -162,11 +162,11 @@ def closed_before(
     `lengths` are all lengths that the metric's epochs have had.
     """
 
-    def ended(epoch: int) -> bool:
+    def has_closed(epoch: int) -> bool:
         length = length_of(epoch, lengths, now)
         return epoch_start(epoch + 1, length) <= before and closing_time(epoch, length) <= now
 
-    return sorted(window for window in windows if ended(window.epoch))
+    return sorted(window for window in windows if has_closed(window.epoch))
 
 
 async def delete_totals(

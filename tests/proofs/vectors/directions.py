@@ -59,7 +59,7 @@ _PEOPLE: Final[tuple[tuple[ModelKind, list[float], float, list[float], list[floa
 )
 
 
-def made() -> dict[str, Any]:
+def known_answers() -> dict[str, Any]:
     """Steps, words, payloads, how many words are near, and the floats that all of it hangs on.
 
     gradients: what people tell of themselves to models before it is randomized.
@@ -120,4 +120,4 @@ def made() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(made(), ensure_ascii=False) + "\n", encoding="utf-8")
+    FILE.write_text(json.dumps(known_answers(), ensure_ascii=False) + "\n", encoding="utf-8")

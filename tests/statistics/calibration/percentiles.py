@@ -96,7 +96,7 @@ ENDS: Final[Mapping[str, Callable[[int], Floats]]] = {
 """The same, with all numbers near one end of the range."""
 
 
-def drawn(
+def draw_ranks(
     mechanism: AnyMechanism, true_counts: Floats, chance: np.random.Generator, dummies: int = 0
 ) -> Ranks:
     """The ranks of those who reported, from totals of their exact law, over edges 0, 1, 2, ..."""
@@ -130,7 +130,7 @@ def _tried(
 ) -> Iterator[Counted]:
     true_counts = chance.multinomial(reports, of_shape / of_shape.sum()).astype(np.float64)
     shares = np.append(0.0, np.cumsum(true_counts)) / reports
-    ranks = drawn(mechanism, true_counts, chance, dummies)
+    ranks = draw_ranks(mechanism, true_counts, chance, dummies)
     edges = tried_edges(shares)
     for edge, share in edges.items():
         [row] = percentiles_of(ranks, [100 * share], 0.95)
@@ -139,7 +139,7 @@ def _tried(
         yield PERCENTILE, row.low < same[-1] and row.high > same[0], 1
         [below] = shares_below(ranks, [float(edge)], 0.95)
         yield BELOW, below.low <= share <= below.high, 1
-    again = drawn(mechanism, true_counts, chance, dummies)
+    again = draw_ranks(mechanism, true_counts, chance, dummies)
     for shift in percentile_shifts(ranks, again, [100 * share for share in edges.values()], 0.95):
         yield SHIFT, shift.low <= 0 <= shift.high, 1
 
@@ -154,7 +154,7 @@ def _at_an_end(
     """One percentile, and the estimate that it has in any case inside its interval."""
     true_counts = chance.multinomial(reports, of_shape / of_shape.sum()).astype(np.float64)
     shares = np.append(0.0, np.cumsum(true_counts)) / reports
-    [row] = percentiles_of(drawn(mechanism, true_counts, chance), [percentile], 0.95)
+    [row] = percentiles_of(draw_ranks(mechanism, true_counts, chance), [percentile], 0.95)
     assert row.low <= row.estimate <= row.high
     yield PERCENTILE, shares[int(row.low)] <= percentile / 100 <= shares[int(row.high)], 1
 
