@@ -101,7 +101,7 @@ class Backpressure:
         self._held_batches, self.reports, self.memory = counts, counts.total(), memory
         if self.reports < self.max_reports and self.memory < self._max_memory:
             if self._looks:
-                _log.info("there is room again: reports are taken")
+                _log.info("the pool has room again and accepts reports")
             self._looks = 0
             return
         if not self._looks:

@@ -105,7 +105,7 @@ def _run(options: InitOptions) -> None:
         if (folder / name).exists():
             say(f"  {folder}/{name:<23} {meaning}")
     if party == "issuer":
-        say("next: a certificate, the stream table and accounts, as docs/operate/tokens.md says")
+        say("next: a certificate, the stream table and accounts: see docs/operate/tokens.md")
     elif party:
         say(f"next: give {folder}/tls/ca.pem to the other party, and continue as")
         say("docs/operate/two-parties.md says")

@@ -281,7 +281,7 @@ def _tls(options: TlsOptions) -> None:
 
 @command(
     "keys trust",
-    text="with two parties: trust the other party's service, and no other of that party",
+    text="with two parties: trust one service of the other party, and no other",
 )
 def _trust(options: TrustOptions) -> None:
     role = trust_other(options.folder, options.other)

@@ -115,8 +115,8 @@ class PlanOptions:
     )
     effect: float | None = option(
         "smallest difference between two arms of an experiment that one look at the results shows "
-        "with a chance of 80%%: a share; for a mean, as a share of the width of its range; with "
-        "--percentile, in rank; with --ratio, of the ratio. The intervals hold at every look. "
+        "with a chance of 80%%. Its unit is a share; for a mean, a share of its range's width; "
+        "with --percentile a rank, with --ratio the ratio. The intervals hold at every look. "
         "--reports are those of one arm",
         metavar="SHARE",
         read=_read_share,

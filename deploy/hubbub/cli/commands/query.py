@@ -232,9 +232,9 @@ class BreakdownOptions:
 
 @command(
     "breakdown",
-    description="Shows, for a metric with a breakdown, for each value of a public field the shares "
-    "among its reports, and how they differ from the shares among all other "
-    "reports. A value with fewer reports than the minimum batch has no answer.",
+    description="For each value of a public field, shows the shares among its reports, and how "
+    "they differ from those among all other reports. A value with fewer reports than the minimum "
+    "batch has no answer. The metric needs a breakdown.",
 )
 def _breakdown(options: BreakdownOptions) -> None:
     options.question.ask(Connection.breakdown, show_breakdown, by=options.by)

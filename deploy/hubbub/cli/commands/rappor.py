@@ -65,7 +65,7 @@ def read_collection(params: Path, counts: Path) -> Collection:
         if len(cells) != bits + 1:
             raise BadParameter(
                 f"{counts}:{line}: {len(cells)} numbers, {bits + 1} expected "
-                f"(the cohort's reports, then {bits} bits, as k in {params} says)"
+                f"(the cohort's reports, then {bits} bits, the k of {params})"
             )
         if max(cells) > cells[0]:
             raise BadParameter(
