@@ -24,7 +24,7 @@ def test_the_picture_is_drawn_from_the_numbers_beside_it() -> None:
 
 
 @pytest.mark.thorough
-def test_the_numbers_are_of_the_demo_as_it_is(tmp_path: Path) -> None:
+def test_the_numbers_of_the_picture_are_of_the_current_demo(tmp_path: Path) -> None:
     """To renew them: make pictures."""
     metrics = demo_questions(tmp_path / "home", NUMBERS_ON_FILE["reports"]).metrics
     everyone = answers_of(people(NUMBERS_ON_FILE["reports"]))
@@ -48,7 +48,7 @@ def test_the_numbers_are_of_the_demo_as_it_is(tmp_path: Path) -> None:
     assert NUMBERS_ON_FILE[ALONE]["central_epsilon"] is None
 
 
-def test_the_readme_shows_it_and_says_what_it_shows() -> None:
+def test_the_readme_shows_the_picture_with_its_figures() -> None:
     readme = (NUMBERS.parents[2] / "README.md").read_text()
     first_screen = readme[: readme.index("    make demo")]
     assert "docs/pictures/both_ways.svg" in first_screen

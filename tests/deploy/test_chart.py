@@ -241,7 +241,7 @@ def test_the_issuers_party_has_its_service_and_its_redis_alone(
     assert "secrets.tokenKey: a secret with tokens.key" in done.stderr
 
 
-def test_a_shuffler_has_an_issuers_key_where_one_is_named(cache: Path) -> None:
+def test_a_shuffler_has_the_issuers_key_if_the_catalog_names_an_issuer(cache: Path) -> None:
     for secrets in ({}, {"tokenKey": "hubbub-token-key"}):
         pod = _pods(_documents({**NEEDED, "secrets": secrets}, cache))["shuffler"]
         [container] = pod["containers"]
@@ -307,7 +307,7 @@ def test_every_container_is_hardened(values: dict[str, Any], cache: Path) -> Non
             assert container["resources"]["limits"]["memory"]
 
 
-def test_policies_say_who_may_talk_to_whom(cache: Path) -> None:
+def test_network_policies_allow_exactly_the_needed_connections(cache: Path) -> None:
     documents = _documents(EVERYTHING, cache)
     pods = {
         document["metadata"]["labels"]["app.kubernetes.io/component"]: document["spec"]["template"][
@@ -359,7 +359,7 @@ def test_policies_say_who_may_talk_to_whom(cache: Path) -> None:
         assert not allowed(source, target, port), (source, target, port)
 
 
-def test_a_prometheus_operator_is_told_what_to_scrape_and_when_to_call(
+def test_the_chart_gives_a_prometheus_operator_targets_and_alerts(
     cache: Path, tmp_path: Path
 ) -> None:
     documents = _documents(EVERYTHING, cache)

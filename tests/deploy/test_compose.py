@@ -259,7 +259,7 @@ def _until_a_login_is_asked_for(machine: Machine, installed: Path) -> None:
     assert entries == [("robot", "script", 200)]
 
 
-def test_services_of_a_development_installation_are_told_so(
+def test_services_of_a_development_installation_get_its_flag(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
@@ -350,7 +350,7 @@ def test_neither_party_has_files_of_the_other(parties: dict[str, Path]) -> None:
         (["--party", "aggregator", "--peer", "a.example.org:1"], "needs --trust CA.PEM"),
     ],
 )
-def test_a_half_that_could_not_run_is_refused(
+def test_an_incomplete_party_is_refused(
     tmp_path: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["init", str(tmp_path / "folder"), *options]) == 2

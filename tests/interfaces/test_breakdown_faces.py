@@ -33,7 +33,7 @@ def test_a_breakdown_is_the_same_from_every_face(home: House, capsys: Capture) -
     assert labels == ["2: no", "2: yes", "old: no", "old: yes"]
 
 
-def test_parts_are_near_the_truth_and_what_differs_is_found(home: House) -> None:
+def test_breakdowns_are_near_the_truth_and_differences_are_found(home: House) -> None:
     breakdown = _response(home, by="version", epochs="all")
     rows = {(row["part"], row["value"]): row for row in breakdown["values"]}
     for part, true in (("2", 0.1), ("old", 0.3)):

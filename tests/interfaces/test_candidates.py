@@ -71,7 +71,7 @@ def test_the_catalogs_own_are_looked_for_and_stay_with_the_operator(tmp_path: Pa
         assert len(connection.estimates("page", candidates=["x"], lists=["catalog"])) == 4
 
 
-def test_the_apps_bundle_says_nothing_of_candidates(
+def test_the_apps_bundle_contains_no_candidates(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _packed(tmp_path)

@@ -206,7 +206,7 @@ def test_an_error_of_the_file_keeps_its_line(
     assert f'{catalog}:3: experiment "m", field "arms"' in printed
 
 
-def test_on_a_terminal_it_asks_for_what_no_option_says(
+def test_on_a_terminal_catalog_new_asks_for_missing_options(
     new: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers: Iterator[str] = iter(["What it is", "", "a@example.org", "yes,no"])

@@ -111,9 +111,7 @@ def test_the_page_shows_too_few_reports_separately_for_counting_and_discovery(
 
 
 @pytest.mark.thorough
-def test_strings_that_nobody_named_are_those_that_were_found(
-    watched: Watched, address: str
-) -> None:
+def test_without_candidates_the_found_strings_are_counted(watched: Watched, address: str) -> None:
     page = watched.open(f"{address}/metric?name=sketch")
     expect(page.locator("#table tbody tr")).to_have_count(len(DISCOVERED))
     element = page.locator("#lists label", has_text="what was discovered").locator("input")

@@ -117,7 +117,7 @@ QUESTIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "metric",
     [pytest.param(name, marks=pytest.mark.thorough if name in ALIKE else ()) for name in NAMES],
 )
-def test_every_question_is_answered_alike(
+def test_http_and_commands_answer_every_question_equally(
     kinds: House, metric: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers = 0

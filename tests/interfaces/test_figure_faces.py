@@ -271,7 +271,7 @@ def test_the_page_takes_along_the_figures_that_it_shows(watched: Watched, addres
 
 
 @pytest.mark.thorough
-def test_a_retention_in_its_first_week_has_estimates_and_says_when_shares_come(
+def test_a_retention_in_its_first_week_names_the_day_of_its_first_shares(
     browser: Browser,
     tmp_path: Path,
 ) -> None:

@@ -262,7 +262,7 @@ def test_prometheus_reads_estimates_with_their_bounds(home: House) -> None:
     assert 'hubbub_http_requests_total{code="200"}' in text
 
 
-def test_the_law_is_told_as_far_as_it_is_known(home: House) -> None:
+def test_status_shows_the_known_terms_of_the_law(home: House) -> None:
     response = _get(home, "/v1/status").json()
     assert (response["complete"], response["balanced"]) == (False, None)
     assert response["total"]["counted"] == DAYS * (5 * 20_000 + 22_000 + 20_090)
@@ -324,7 +324,7 @@ def test_a_caller_above_the_rate_is_asked_to_wait(tmp_path: Path) -> None:
         assert 'hubbub_throttled_calls_total{reason="peer_limit"} ' in response
 
 
-def test_tokens_expire_and_files_that_are_none_are_said(tmp_path: Path) -> None:
+def test_tokens_expire_and_invalid_files_are_named(tmp_path: Path) -> None:
     path, now = tmp_path / "tokens.json", 1_000_000.0
     secret = add_token(path, "a", "viewer", 1, now)
     clock = [now]

@@ -22,7 +22,7 @@ CATALOG = catalog_toml(
 )
 
 
-def test_the_page_joins_a_renamed_metric_and_says_what_was_not_asked(
+def test_the_page_joins_a_renamed_metric_and_marks_unlisted_values(
     browser: Browser, tmp_path: Path
 ) -> None:
     truths = {"theme": {0: 700, 1: 300}, "theme_2": {0: 600, 1: 300, 2: 100}}

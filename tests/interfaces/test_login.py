@@ -364,7 +364,7 @@ def test_a_session_may_write_only_from_pages_of_this_service(home: House) -> Non
     assert web.get(f"{home.address}/v1/metrics", headers=other).status_code == 401
 
 
-def test_the_audit_says_who_asked_what_and_no_string(home: House) -> None:
+def test_the_audit_names_caller_and_query_but_no_string(home: House) -> None:
     token = home.provider.script_token(AUDIENCE)
     home.script(token, "/v1/metrics/theme/estimates?confidence=0.9&find=SECRET")
     home.script(token, "/v1/metrics/SECRET/estimates?epochs=SECRET")

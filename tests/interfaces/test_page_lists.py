@@ -40,7 +40,7 @@ def test_every_column_of_estimates_sorts(watched: Watched, home: House) -> None:
 
 
 @pytest.mark.thorough
-def test_every_column_of_a_comparison_sorts_and_a_link_says_so(
+def test_every_column_of_a_comparison_sorts_and_the_link_keeps_it(
     browser: Browser, home: House
 ) -> None:
     with Watched(browser) as watch:

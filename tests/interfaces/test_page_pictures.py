@@ -80,7 +80,7 @@ def test_a_vector_shows_the_mean_of_each_coordinate_in_its_own_unit(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("width", [390, 1440])
-def test_names_that_differ_in_their_middle_are_told_apart_and_nothing_is_cut_off(
+def test_names_that_differ_in_their_middle_are_shown_whole(
     watched: Watched, address: str, width: int
 ) -> None:
     watched.page.set_viewport_size({"width": width, "height": 900})
@@ -129,7 +129,7 @@ def test_no_axis_of_counts_or_shares_goes_below_zero_and_the_page_says_why_a_bar
     assert bold == can
 
 
-def test_names_that_differ_at_their_ends_are_told_apart_everywhere(
+def test_names_that_differ_at_their_ends_are_shown_differently(
     watched: Watched, address: str
 ) -> None:
     page = watched.open(f"{address}/metric?name=long")
@@ -188,7 +188,7 @@ def test_percentiles_are_drawn_across_the_bars_and_over_time(
         assert not page.locator("#percentile-trend").is_visible()
 
 
-def test_shares_of_a_set_are_no_parts_of_one_whole_and_that_is_said(
+def test_a_note_says_that_shares_of_a_set_do_not_add_up(
     browser: Browser, address: str, home: House
 ) -> None:
     with Watched(browser) as watched:
@@ -206,7 +206,7 @@ def test_a_metric_of_one_epoch_has_no_columns_on_its_card(watched: Watched, addr
 
 
 @pytest.mark.thorough
-def test_a_trend_says_what_its_dots_and_bands_are(watched: Watched, home: House) -> None:
+def test_a_trend_explains_its_dots_and_bands(watched: Watched, home: House) -> None:
     page = watched.open(f"{home.page}/metric?name=theme")
     expect(page.locator("#legend")).to_contain_text("Dots: the estimate of each epoch alone.")
     page.select_option("select[name=range]", "last:7d")
@@ -237,7 +237,7 @@ def test_differences_of_shares_are_in_points(watched: Watched, home: House) -> N
     assert "points" not in page.inner_text("#compared table")
 
 
-def test_the_pipeline_shows_the_terms_that_tell_something_and_all_rows_on_demand(
+def test_the_pipeline_hides_zero_terms_and_shows_all_rows_on_demand(
     watched: Watched, home: House
 ) -> None:
     total = len(web.get(f"{home.page}/v1/status").json()["windows"])

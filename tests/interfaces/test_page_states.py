@@ -201,7 +201,9 @@ def _without_reports(**fields: object) -> Callable[[Route], None]:
     return answer_for
 
 
-def test_too_few_reports_say_where_the_rest_is(watched: Watched, home: House) -> None:
+def test_a_refusal_for_too_few_reports_shows_where_the_rest_is(
+    watched: Watched, home: House
+) -> None:
     watched.page.route("**/v1/metrics/theme", _without_reports(waiting=161, withheld=39))
     page = watched.open(f"{home.page}/metric?name=theme")
     text = page.inner_text("#flags")

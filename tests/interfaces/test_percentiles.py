@@ -75,7 +75,7 @@ def test_an_estimate_shows_the_usual_percentiles_by_default(home: House, capsys:
     assert _estimates(home, "theme").json()["percentiles"] == []
 
 
-def test_a_percentiles_interval_is_shown_as_wide_as_it_is() -> None:
+def test_a_percentiles_interval_is_shown_at_its_full_width() -> None:
     row = {"percentile": 50, "estimate": 5.06, "low": 3.75, "high": 7.5, "reaches": ""}
     answer = {"unit": "s", "confidence": 0.95, "percentiles": [row]}
     [sentence] = percentile_sentences(answer)
@@ -123,7 +123,7 @@ def test_a_percentile_is_read_as_answers_write_it_and_a_share_refused(
     assert captured.err == ("percentile 0.5 has 0.5% of the numbers below it; 50% is written 50\n")
 
 
-def test_a_comparison_says_how_far_percentiles_moved(home: House, capsys: Capture) -> None:
+def test_a_comparison_shows_how_far_percentiles_moved(home: House, capsys: Capture) -> None:
     document = _estimates(home, "launches", "compare", percentile="50").json()
     [median] = document["percentiles"]
     assert median["low"] <= 0 <= median["high"]
@@ -194,7 +194,7 @@ def test_an_invalid_percentile_is_refused_with_a_sentence(home: House, percentil
         ("launches", {"percentile": ["50"] * 101}, "at most 100"),
     ],
 )
-def test_percentiles_of_what_has_none_are_refused_in_words(
+def test_percentiles_of_other_metrics_are_refused_with_a_sentence(
     home: House, metric: str, parameters: dict[str, Any], reason: str
 ) -> None:
     answer = _estimates(home, metric, **parameters)

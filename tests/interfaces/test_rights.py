@@ -137,7 +137,7 @@ def test_no_list_names_a_hidden_metric(home: House) -> None:
     assert home.ask("some", "/v1/metrics/colour/trend?epochs=all").json()["joined"] == []
 
 
-def test_the_law_is_added_up_over_what_is_seen(home: House) -> None:
+def test_limited_callers_see_the_law_of_their_metrics_only(home: House) -> None:
     some: dict[str, Any] = home.ask("some", "/v1/status").json()
     whole: dict[str, Any] = home.ask("old", "/v1/status").json()
     assert {window["stream"] for window in some["windows"]} == {"theme", "colour"}

@@ -67,7 +67,7 @@ def test_a_guarantee_is_one_figure_in_every_face(home: House, metric: str, capsy
     assert re.search(rf"{metric} .* {promised['epsilon']:.3f} ", output)
 
 
-def test_means_carry_unit_range_and_what_they_do_not_tell(home: House, capsys: Capture) -> None:
+def test_means_have_unit_range_and_a_note_on_their_limits(home: House, capsys: Capture) -> None:
     answer = _ask(home, "seconds", "estimates", {}, [])
     assert (answer["unit"], answer["lowest"], answer["highest"]) == ("s", 0, 600)
     output = _command(home, capsys, ["query", "seconds"], [])
@@ -167,9 +167,7 @@ def test_a_comparison_is_the_same_on_every_interface_and_finds_the_change(
         assert change["changed"] is (name != "contrast")
 
 
-def test_a_comparison_says_whether_an_epoch_still_takes_reports(
-    home: House, capsys: Capture
-) -> None:
+def test_a_comparison_shows_whether_an_epoch_accepts_reports(home: House, capsys: Capture) -> None:
     """Either of them, or both: an epoch takes late reports for two days."""
     for before, after in ((3, 1), (1, 0), (4, 3)):
         first, last = f"{home.today - before}", f"{home.today - after}"
@@ -184,7 +182,7 @@ def test_a_comparison_says_whether_an_epoch_still_takes_reports(
 
 
 @pytest.mark.parametrize("question", ["top", "trend"])
-def test_a_list_and_a_line_say_whether_an_epoch_still_takes_reports(
+def test_a_list_and_a_line_show_whether_an_epoch_accepts_reports(
     home: House, capsys: Capture, question: str
 ) -> None:
     """Any of them: an epoch takes late reports for two days."""

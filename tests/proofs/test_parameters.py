@@ -200,7 +200,7 @@ def test_a_report_has_two_parts_three_or_all() -> None:
 @pytest.mark.parametrize(
     ("epsilon", "ways", "names_one"), [(8.0, 4, True), (0.5, 4, False), (8.0, 3, False)]
 )
-def test_a_report_names_one_cell_where_it_is_one_of_grr(
+def test_a_report_of_parts_names_one_cell_if_made_by_grr(
     epsilon: float, ways: int, *, names_one: bool
 ) -> None:
     assert PairedParts(epsilon, (2, 2, 2, 2), ways).names_one_cell == names_one
@@ -227,7 +227,7 @@ def test_a_value_of_no_part_is_refused() -> None:
         parts_of(["theme=dark", "light"])
 
 
-def test_mechanisms_are_found_by_what_they_are_built_from() -> None:
+def test_mechanisms_are_found_by_their_parameters() -> None:
     assert set(names_of("bloom", "bits", "hashes", "cohorts", "f", "p", "q")) == {"rappor"}
     assert "grr" in names_of("listed", "epsilon", "categories")
     assert not names_of("listed", "epsilon", "categories", "colour")

@@ -75,7 +75,7 @@ def test_the_first_bits_spell_a_beginning(text: str, size: int) -> None:
 
 
 @given(st.text(max_size=30), st.text(max_size=9), st.text(max_size=9), st.integers(44, 128))
-def test_texts_with_the_same_letters_told_have_the_same_bits(
+def test_texts_with_the_same_encoded_letters_have_the_same_bits(
     text: str, ending: str, other: str, size: int
 ) -> None:
     bits, others = spell(text + ending, size), spell(text + other, size)
@@ -98,7 +98,7 @@ def test_no_text_encodes_to_unused_bits() -> None:
 
 
 @given(st.integers(0, 2**48 - 1))
-def test_bits_that_end_a_string_are_those_of_no_other(bits: int) -> None:
+def test_the_end_of_a_string_has_unique_bits(bits: int) -> None:
     reading = read(bits, 48)
     if reading is not None and reading.used is not None:
         assert spell(reading.text, 48) == bits

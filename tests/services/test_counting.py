@@ -136,7 +136,7 @@ PADDED = catalog_toml(
 
 
 @pytest.mark.parametrize("shards", [1, 4])
-async def test_dummies_are_counted_exactly_whatever_of_their_crowd_was_counted_before(
+async def test_dummies_are_counted_exactly_after_any_part_of_their_crowd(
     opener: Opener, catalog_files: CatalogFiles, server: RedisServer, shards: int
 ) -> None:
     """A crowd of 60 reports and 40 dummies, in five parts; most of two were counted before."""

@@ -103,9 +103,7 @@ def test_a_damaged_list_of_data_files_is_named(folder: Path, content: bytes) -> 
 
 
 @pytest.mark.parametrize("writer", ["Redis 99.0", "Valkey 99.0"])
-def test_the_server_that_a_folder_needs_is_named_where_it_is_not_here(
-    tmp_path: Path, writer: str
-) -> None:
+def test_a_missing_server_that_a_folder_needs_is_named(tmp_path: Path, writer: str) -> None:
     (tmp_path / "appendonlydir").mkdir()
     manifest = "file appendonly.aof.7.base.rdb seq 7 type b\n"
     (tmp_path / "appendonlydir" / "appendonly.aof.manifest").write_text(manifest)

@@ -232,7 +232,7 @@ async def test_a_refused_message_counts_against_the_limit_of_its_sender(
         await front.send(front.request(1))
 
 
-async def test_a_peer_past_its_rate_is_told_when_to_come_back(serving: Serving) -> None:
+async def test_a_peer_above_its_rate_gets_a_time_to_retry(serving: Serving) -> None:
     clock = [1000.0]
     limiter = Limiter(20, 30, lambda: clock[0])
     async with serving(limiter=limiter) as front:

@@ -115,7 +115,7 @@ async def test_a_crowd_leaves_with_a_drawn_number_of_dummies_and_the_law_balance
 
 
 @pytest.mark.parametrize(("reports", "leaves"), [(MINIMUM, True), (CROWD - 1, False)])
-async def test_the_minimum_is_of_reports_and_dummies_and_never_of_fewer_reports_than_the_crowd(
+async def test_the_minimum_includes_dummies_and_at_least_the_crowds_reports(
     table: StreamTable, redis_url: str, reports: int, leaves: bool
 ) -> None:
     async with _past_epoch(table, redis_url, reports) as (window, sink, m):
@@ -262,7 +262,7 @@ def test_an_attacker_who_knows_all_others_guesses_at_chance_whether_one_person_r
     assert binom.sf(sum(right) - 1, len(right), most) > 1e-7
 
 
-def test_the_same_guess_is_always_right_where_the_number_is_told(
+def test_with_a_visible_number_the_same_guess_is_always_right(
     table: StreamTable, redis_url: str
 ) -> None:
     assert all(asyncio.run(_attack(table, redis_url, None)))

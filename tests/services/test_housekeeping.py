@@ -181,7 +181,7 @@ async def test_a_machine_that_starts_with_a_wrong_clock_deletes_no_key(
     assert caplog.text.count("opening key 1 has ended by this clock, but no counted reports") == 1
 
 
-async def test_keys_go_one_an_hour_the_oldest_first(house: House) -> None:
+async def test_closed_keys_are_deleted_hourly_the_oldest_first(house: House) -> None:
     every = list(house.ids)
     days = _period(house)
     await house.collect(range(5 * days))
@@ -196,7 +196,7 @@ async def test_keys_go_one_an_hour_the_oldest_first(house: House) -> None:
     assert house.ids == every[4:]
 
 
-async def test_the_key_of_what_was_served_within_a_day_stays(house: House) -> None:
+async def test_keys_of_answers_of_the_last_day_stay(house: House) -> None:
     every, days = list(house.ids), _period(house)
     await house.collect(range(days + 30))
     house.begin((days + 30.0) * DAY)
@@ -261,7 +261,7 @@ class RecordingStore:
 
 
 @pytest.mark.parametrize("who", ["machine", "redis", "both"])
-async def test_no_epoch_is_told_as_closed_by_a_clock_that_jumped(house: House, who: str) -> None:
+async def test_a_clock_that_jumped_closes_no_epoch(house: House, who: str) -> None:
     day = START // DAY
     await house.collect(range(3))
     house.begin(2.5 * DAY)

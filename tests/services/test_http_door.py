@@ -212,9 +212,7 @@ async def leaves_no_ticket(door: Door, port: int) -> None:
         await asyncio.open_connection("127.0.0.1", port, ssl=trust)
 
 
-async def test_no_visit_of_a_device_can_be_linked_to_another_by_what_tls_leaves_there(
-    opening: Opening, tmp_path: Path
-) -> None:
+async def test_tls_leaves_nothing_that_links_two_visits(opening: Opening, tmp_path: Path) -> None:
     write_certificates(tmp_path, {})
     async with opening(tls=TlsFolder(tmp_path, "shuffler")) as door:
         await leaves_no_ticket(door, door.port)
@@ -265,7 +263,7 @@ async def test_a_refused_http_caller_gets_the_retry_time_as_over_grpc(opening: O
         assert b64decode(answer.problem["notice"]) == b"signed\n"
 
 
-async def test_any_page_may_send_and_what_its_browser_adds_is_seen_by_nobody(
+async def test_any_page_may_send_and_its_browsers_headers_are_ignored(
     opening: Opening, caplog: pytest.LogCaptureFixture
 ) -> None:
     headers = {
@@ -556,7 +554,7 @@ async def test_a_server_that_cannot_listen_names_the_cause(
             await door(f"127.0.0.1:{other_door.port}").start()
 
 
-async def test_doors_of_a_machine_share_an_address_if_all_of_them_say_so(front: Front) -> None:
+async def test_http_ports_share_an_address_if_all_have_the_option(front: Front) -> None:
     doors = [Door(front, tls=None, bundle=None) for _ in range(2)]
     for door in doors:
         door.server._shared = True

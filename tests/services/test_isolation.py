@@ -107,7 +107,7 @@ def _simulated(policy: Policy, low: int, floods: int, honest: int, chance: rando
 
 
 @pytest.mark.parametrize(("floods", "honest"), [(0, 0), (2, 0), (5, 0), (5, 1), (8, 2)])
-def test_the_chance_that_was_worked_out_is_the_one_simulated(floods: int, honest: int) -> None:
+def test_the_computed_chance_equals_the_simulated_one(floods: int, honest: int) -> None:
     """1,500 attacks; off by more than 6 standard errors with 2e-9."""
     chance = random.Random(f"{floods} {honest}")
     expected = isolation(20, 20, floods, honest)
@@ -135,7 +135,7 @@ async def test_the_pool_in_redis_draws_as_the_rule_says(server: RedisServer) -> 
         assert abs(counts[leaving] / runs - expected) < 6 * error, (leaving, counts, chances)
 
 
-def test_the_documents_say_what_was_worked_out() -> None:
+def test_the_documents_show_the_computed_isolation() -> None:
     rows = re.findall(
         r"^\| ([\d.]+) \| (\d+) \| (\d+) \| (\S+) \|$", DOCS.read_text(), re.MULTILINE
     )

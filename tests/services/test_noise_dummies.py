@@ -122,7 +122,7 @@ async def test_the_drawn_dummies_of_each_value_leave_and_only_their_mean_is_show
 
 
 @pytest.mark.parametrize("reports", [CROWD + 2 * LAW.reach, CROWD, CROWD - 1])
-async def test_the_minimum_is_of_reports_and_of_what_is_estimated(
+async def test_the_minimum_uses_the_estimated_number_of_reports(
     table: StreamTable, redis_url: str, reports: int
 ) -> None:
     window = window_of_today()

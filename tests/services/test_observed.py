@@ -178,7 +178,7 @@ def _check_logs(folder: Path, streams: int) -> None:
             )
 
 
-def test_tracing_without_its_part_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tracing_without_its_extra_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     start_tracing("shuffler", {})  # nothing said: nothing done
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(MissingDependency, match=r"pip install CLIENT 'PATH\[tracing\]'"):

@@ -113,7 +113,7 @@ def test_each_person_has_limits_over_all_processes_and_hosts(
     assert hosts[1].person("eve").ledger().metrics[0].spent == 0
 
 
-def test_the_ledger_of_a_server_says_where_persons_are_charged(
+def test_the_ledger_of_a_server_names_the_ledger_of_persons(
     client_of: Callable[..., Client], signed: Signed, tmp_path: Path, capsys: Any
 ) -> None:
     folder = tmp_path / "state"

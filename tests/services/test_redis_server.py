@@ -441,7 +441,7 @@ async def test_a_shuffler_whose_redis_user_lacks_rights_stops_at_once(tmp_path: 
 
 
 @pytest.mark.parametrize("role", ["shuffler", "aggregator", "issuer"])
-def test_each_role_may_do_whatever_its_scripts_ask(role: str) -> None:
+def test_each_redis_user_may_run_its_scripts(role: str) -> None:
     users = (ROOT / "deploy/hubbub/installation/redis/users.acl").read_text()
     [line] = [line for line in users.splitlines() if line.startswith(f"user {role} ")]
     commands = {
@@ -453,7 +453,7 @@ def test_each_role_may_do_whatever_its_scripts_ask(role: str) -> None:
     assert commands <= set(re.findall(r"\+(\S+)", line))
 
 
-def test_redis_over_tls_checks_who_it_is(tmp_path: Path) -> None:
+def test_redis_over_tls_proves_its_role(tmp_path: Path) -> None:
     if not has_tls():
         pytest.skip("this Redis server has no TLS: install redis-server, that of Debian has")
     tls, strangers = tmp_path / "tls", tmp_path / "strangers"

@@ -332,7 +332,7 @@ def test_a_slow_answer_keeps_no_connection_to_the_gateway(
     assert status == 502
 
 
-def test_reports_wait_where_the_gateway_is_away(tls: Path) -> None:
+def test_reports_wait_while_the_gateway_is_unreachable(tls: Path) -> None:
     relay = Relay(tls, f"http://127.0.0.1:{free_port()}", free_port())
     with relay.running():
         transport = relay.transport(read_gateway(tls))

@@ -142,7 +142,7 @@ async def _release_log(backend: str, folder: Path) -> AsyncIterator[ReleaseLog]:
 
 
 @pytest.mark.parametrize("backend", ["memory", "redis"])
-async def test_a_release_is_entered_once_and_told_again(tmp_path: Path, backend: str) -> None:
+async def test_a_release_is_recorded_once_and_returned_again(tmp_path: Path, backend: str) -> None:
     async with _release_log(backend, tmp_path) as record:
         first = _entry("a")
         assert await record.spend(first, (3.0, 0.0)) == (first, False)
@@ -446,7 +446,7 @@ def test_the_census_is_released_with_the_errors_that_theory_says(
     assert noises["mean"][0] > 5 * noises["mean"][1] > 10 * noises["mean"][2]
 
 
-def test_the_record_tells_what_was_spent_by_whom_and_what_is_left(
+def test_the_record_shows_spender_and_remaining_budget(
     running: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = _release(running, "education_1", "histogram", "--by", "Ada", capsys=capsys)

@@ -164,7 +164,7 @@ def test_certificates_are_renewed_by_the_kept_authorities(tmp_path: Path) -> Non
     assert again == {path.name: path.read_bytes() for path in tls.iterdir()}
 
 
-def test_a_company_authority_tells_roles_by_a_uri(tmp_path: Path) -> None:
+def test_a_company_authority_names_roles_by_a_uri(tmp_path: Path) -> None:
     """As cert-manager makes them: common names of its own, and the role among the other names."""
     write_old_certificates(tmp_path / "tls", "Example house", by_uri=True)
     tls = tmp_path / "tls"

@@ -97,7 +97,7 @@ def test_the_folder_of_an_earlier_version_is_read(tmp_path: Path) -> None:
         ("--http-command", "hubbub {} --query HOST:9", "write it as 'hubbub {} --url https"),
     ],
 )
-def test_a_setting_of_grpc_is_refused_with_what_to_write(
+def test_a_setting_of_grpc_is_refused_with_the_remedy(
     option: str,
     value: str,
     message: str,

@@ -273,7 +273,7 @@ class Sink:
         return BatchOutcome()
 
 
-async def test_the_role_is_looked_at_before_the_message(tmp_path: Path) -> None:
+async def test_the_role_of_a_caller_is_checked_before_its_message(tmp_path: Path) -> None:
     write_certificates(tmp_path / "tls", {})
     address, refusals = f"127.0.0.1:{free_port()}", Counter[str]()
     server = Server(

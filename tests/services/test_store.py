@@ -593,7 +593,7 @@ async def test_the_smallest_crowd_of_a_window_is_known(store: TotalsStore, windo
     assert await batch_reports(store, window) == 25
 
 
-async def test_totals_put_back_and_counted_up_to_as_many_as_before_are_told_apart(
+async def test_restored_totals_with_equal_counts_are_distinguished(
     catalog_files: CatalogFiles, server: RedisServer
 ) -> None:
     """By the answers at hand, by the totals at hand, and by the answers that are kept in Redis."""

@@ -247,7 +247,7 @@ def test_issuer_and_shuffler_together_guess_the_owner_of_a_token_at_chance(
 
 
 @pytest.mark.thorough
-def test_the_same_matching_finds_everybody_where_nothing_is_blinded(
+def test_without_blinding_the_same_matching_finds_everybody(
     house: IssuerHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(poprf, "new_blind", lambda: (1).to_bytes(32, "little"))
@@ -256,7 +256,7 @@ def test_the_same_matching_finds_everybody_where_nothing_is_blinded(
     assert _matched([token.blinded for token in issued], _elements_of(issued)) == 300
 
 
-def test_an_account_has_its_tokens_for_as_many_devices_as_the_catalog_says(
+def test_an_account_has_tokens_for_the_catalogs_number_of_devices(
     catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     house = IssuerHouse(catalog_files, tmp_path, devices=2)

@@ -218,7 +218,7 @@ def _dying(monkeypatch: pytest.MonkeyPatch, after: int) -> list[int]:
 
 
 @pytest.mark.parametrize("after", range(STEPS + 1))
-async def test_a_writer_that_is_killed_at_any_step_leaves_whole_files_and_the_next_goes_on(
+async def test_a_writer_killed_at_any_step_leaves_whole_files_for_the_next(
     filled: Filled, place: Place, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     await filled.fill()
@@ -563,7 +563,7 @@ async def test_verify_counts_compared_files_and_names_the_first_window_to_close(
     assert await writer.compare() == (2, 2, [])
 
 
-def test_commands_before_anything_closed_say_so(
+def test_commands_before_the_first_closed_epoch_say_so(
     catalog_files: CatalogFiles,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

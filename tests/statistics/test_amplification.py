@@ -213,7 +213,7 @@ def test_total_variation_makes_it_tighter_and_never_looser() -> None:
         assert small.epsilon == pytest.approx(alone.epsilon, rel=2e-4)
 
 
-def test_more_reports_and_larger_deltas_say_less() -> None:
+def test_more_reports_and_larger_deltas_give_smaller_epsilons() -> None:
     epsilons = [amplified(1.0, n, 1e-8).epsilon for n in (1, 2, 10, 100, 1000, 10**5, 10**8, 10**9)]
     assert epsilons == sorted(epsilons, reverse=True)
     assert epsilons[0] == 1.0

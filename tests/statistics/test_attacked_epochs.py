@@ -75,7 +75,7 @@ def _attacked(drawn: Neighbours, claim: float, delta: float = DELTA) -> Attacked
 
 
 @pytest.mark.parametrize("crowd", CROWDS)
-def test_an_attack_comes_near_what_is_claimed_and_never_above(crowd: ShuffledEpoch) -> None:
+def test_an_attack_comes_near_the_claim_and_never_above(crowd: ShuffledEpoch) -> None:
     drawn, claim = _draw_differences(crowd), central_epsilon(crowd, DELTA)
     assert 0.7 * claim < _attacked(drawn, claim).lower <= claim
     epsilon = central_epsilon(crowd, 1e-8)
@@ -194,7 +194,7 @@ def test_the_audit_detects_a_secret_number_with_too_little_noise(
     assert (_attacked(sums, claim).lower > claim) is caught
 
 
-def test_the_audit_fails_where_reports_lie_less_than_the_account_has_it(
+def test_the_audit_fails_if_reports_have_less_noise_than_assumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def weaker_crowd(metric: Metric) -> ShuffledEpoch | None:

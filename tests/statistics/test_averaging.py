@@ -73,7 +73,7 @@ def _everything_sent(signed: Signed, seed: str) -> list[bytes]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("device", ["one device", "another", "a third"])
-def test_ten_thousand_reports_of_one_value_say_no_more_than_its_permanent_response(
+def test_ten_thousand_reports_of_one_value_reveal_only_its_permanent_response(
     signed: Signed, device: str
 ) -> None:
     mechanism = signed.bundle.metric("homepage").randomizer

@@ -103,7 +103,7 @@ def test_a_share_below_an_edge_of_few_reports_holds_by_the_exact_law(
 
 
 @pytest.mark.thorough
-def test_two_answers_change_alike_and_hardly_ever_by_chance() -> None:
+def test_two_values_change_together_and_hardly_ever_by_chance() -> None:
     """Of 100 reports and 10: every pair of counts, at shares on both sides of a half."""
     mechanism, sizes = built("rr", 3.0, 2), (100, 10)
     channel: Any = mechanism.channel  # type: ignore[attr-defined]

@@ -61,7 +61,7 @@ def test_the_covariance_is_that_of_the_drawn() -> None:
 
 
 @pytest.mark.thorough
-def test_parts_that_are_independent_are_called_so_as_often_as_is_said() -> None:
+def test_independent_parts_are_recognized_as_often_as_stated() -> None:
     """300 tables of two tiers: of a level of 5% beyond 35 with a chance below 1e-6."""
     mechanisms = [PairedParts(1.0, (3, 4, 2)), PairedParts(3.0, (3, 4, 2))]
     array, other = np.array([0.7, 0.25, 0.05]), np.array([0.4, 0.3, 0.2, 0.1])
@@ -127,7 +127,7 @@ THREE = {"a": "xyz", "b": "stuv", "c": "no", "d": "pq"}
 
 
 @pytest.mark.thorough
-def test_parts_that_are_independent_within_a_third_are_called_so_as_often_as_is_said() -> None:
+def test_conditionally_independent_parts_are_recognized_as_often_as_stated() -> None:
     """150 drawings, where a and b go together over all of c; beyond 24 below 1e-6.
 
     Of 150 at 5% each; of shares 93 in 100, of estimates six errors.

@@ -156,7 +156,7 @@ def test_a_mean_is_shown_in_the_unit_of_its_numbers(name: str) -> None:
     assert mechanism.estimate(Totals(cells=[0] * mechanism.layout.size, reports=0)).values == (0.0,)
 
 
-def test_buckets_are_told_with_their_ranges() -> None:
+def test_answers_of_buckets_have_ranges() -> None:
     mechanism = build("buckets", epsilon=2.0, low=0, high=10, buckets=4, sampled=3)
     coins = SeededBits("ranges")
     totals = tally(mechanism.layout, (mechanism.randomize(n % 3, coins) for n in range(3000)))

@@ -126,7 +126,7 @@ def test_an_interval_of_a_ratio_solves_fiellers_equation_or_is_the_whole_range()
     assert shares[2].tolist() == [pytest.approx(high[0]), pytest.approx(high[0]), 1.0, 1.0]
 
 
-def test_too_few_devices_in_the_denominator_are_said_in_words() -> None:
+def test_a_note_names_too_few_devices_in_the_denominator() -> None:
     chance = np.random.default_rng(3)
     grr = build("grr", epsilon=0.5, categories=3)
     totals = draw(grr, range(3), [300, 0, 0], chance)

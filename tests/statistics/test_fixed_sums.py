@@ -115,7 +115,7 @@ def test_the_account_is_that_of_three_secret_numbers_to_one_percent(central: flo
         assert claimed <= float(np.maximum(v - exp(0.98 * epsilon) * w, 0).sum())
 
 
-def test_the_number_of_dummies_is_fixed_and_their_sum_is_what_was_drawn() -> None:
+def test_the_number_of_dummies_is_fixed_and_their_sum_is_the_drawn_one() -> None:
     each, of_sum = noise_of(5.05, 147), sum_noise_of(sum_scale(5.05, 64))
     assert each
     assert of_sum
@@ -143,7 +143,7 @@ def test_extreme_sums_of_dummies_still_give_valid_numbers_of_dummies() -> None:
         assert all(0 <= n <= most for n, most in zip(numbers, noise.most, strict=True))
 
 
-def test_two_epochs_together_say_what_the_losses_of_all_six_numbers_say() -> None:
+def test_two_epochs_together_have_the_loss_of_all_six_numbers() -> None:
     noise = ValueNoise(CountNoise(3 << 31, 26), 5, CountNoise(5 << 30, 70))
     v, w = _views(noise)
     both = (v > 0) & (w > 0)

@@ -360,7 +360,7 @@ def test_p_values_of_changes_hold_with_a_hidden_number(
 
 
 @pytest.mark.parametrize("least", [0, 3, 10, 17, 24])
-def test_a_share_is_inside_its_interval_where_its_error_rises_with_it(least: int) -> None:
+def test_the_interval_of_a_share_holds_if_its_error_rises_with_it(least: int) -> None:
     """A mark near the cut goes 40 errors down, and of 300 reports 64 are an error's."""
     noise, mechanism = noise_of(4.04, 69), build("grr", epsilon=16.0, categories=5)
     assert noise is not None

@@ -152,7 +152,7 @@ def test_the_covariance_of_a_table_is_that_of_the_drawn() -> None:
 
 
 @pytest.mark.thorough
-def test_parts_that_are_independent_are_called_so_as_often_as_is_said() -> None:
+def test_independent_parts_are_recognized_as_often_as_stated() -> None:
     """300 epochs: p below .05 in 3 to 44 of them, but for a chance of one in a million."""
     mechanism, chance = PairedParts(8.0, (3, 4, 2, 2), 4), np.random.default_rng(4)
     assert mechanism.names_one_cell
@@ -192,7 +192,7 @@ def _outcomes(
     return chances
 
 
-def test_the_account_is_never_below_what_all_outcomes_of_the_mechanism_give() -> None:
+def test_the_account_is_never_below_all_outcomes_of_the_mechanism() -> None:
     """Two parts of two values, whatever one other device holds, in both directions."""
     mechanism, noise = PairedParts(2.0, (2, 2)), noise_of(1.0, 3)
     assert mechanism.names_one_cell

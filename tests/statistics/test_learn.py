@@ -206,7 +206,7 @@ def test_the_devices_gradient_of_classes_is_that_of_a_rehearsal() -> None:
         assert to_judge("softmax", *arguments) == pytest.approx(judged, abs=1e-12)
 
 
-def test_intervals_of_classes_hold_where_the_rounds_end_without_coins() -> None:
+def test_intervals_of_classes_hold_for_the_result_without_randomization() -> None:
     """Of 352 intervals at least 93 in 100, at most twice as wide as needed, by the median.
 
     Measured in 30 runs: .983 of them hold, widths are .9 to 2.1 times what was needed, median 1.2.
@@ -229,7 +229,9 @@ def test_intervals_of_classes_hold_where_the_rounds_end_without_coins() -> None:
 @pytest.mark.parametrize(
     ("kind", "epsilon"), [("logistic", 4.0), ("logistic", 1.5), ("linear", 4.0)]
 )
-def test_intervals_hold_where_the_rounds_end_without_coins(kind: str, epsilon: float) -> None:
+def test_intervals_of_models_hold_for_the_result_without_randomization(
+    kind: str, epsilon: float
+) -> None:
     """Of 220 intervals at least 93 in 100, and none thrice as wide as needed.
 
     Measured in 40 runs: .993, .945 and .957 hold; widths are .74 to 1.7 times what was needed.
@@ -266,7 +268,7 @@ def test_rounds_follow_from_the_noise() -> None:
     assert rounds_for(10**7, 28.0) == 64
 
 
-def test_auc_is_what_counting_pairs_gives() -> None:
+def test_auc_equals_the_count_of_ordered_pairs() -> None:
     array, labels = np.array([0.1, 0.4, 0.4, 0.8]), np.array([0.0, 0.0, 1.0, 1.0])
     evaluation = evaluate("logistic", array, labels)
     assert evaluation.auc == (0.5 + 1 + 1 + 1) / 4
@@ -303,7 +305,7 @@ def test_a_field_that_no_model_can_have_is_refused_when_a_rehearsal_reads_it(wro
         read_model(Path("metrics.toml"), text, "m")
 
 
-def test_words_from_their_books_centre_are_longer_along_a_direction_by_as_much_as_is_said() -> None:
+def test_centred_words_have_the_stated_length_along_a_direction() -> None:
     """Words of 16,384 books in their exact chances, along each axis: the ratio is known to .35%.
 
     The same ratio of words as a device sends them, `along`, is 4% less.

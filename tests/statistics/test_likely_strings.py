@@ -112,7 +112,7 @@ def test_a_string_that_shares_a_cell_with_a_frequent_string_is_not_called_likely
     assert false <= poisson.ppf(1 - FAR, 0.5 * more)
 
 
-def test_the_surest_are_first_and_no_high_is_below_what_is_held(
+def test_likely_strings_begin_with_the_surest_and_no_high_is_too_low(
     collections: list[tuple[Places, list[Found]]],
 ) -> None:
     """Those that pass were seen too high rather than too low: fewer than 1 in 20 are more."""

@@ -52,7 +52,7 @@ def test_a_line_is_never_worse_than_the_days(panel: Panel, people: int, epsilon:
     assert line <= days
 
 
-def test_weekdays_are_told_as_they_are() -> None:
+def test_weekday_effects_are_estimated() -> None:
     chance, effects = np.random.default_rng(3), np.array([-0.04, -0.04, 0, 0, 0, 0.04, 0.04])
     days = np.arange(FIRST, FIRST + 70)
     truth = 0.3 + effects[(days + 3) % 7]

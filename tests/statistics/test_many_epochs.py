@@ -80,7 +80,7 @@ def _count_of_two(crowd: ShuffledEpoch, holders: int) -> tuple[list[Fraction], l
     return holds, does_not
 
 
-def test_two_epochs_of_two_values_are_told_nearly_exactly() -> None:
+def test_two_epochs_of_two_values_have_a_nearly_exact_account() -> None:
     """Every outcome, in fractions, whatever the others hold in each epoch, in either order."""
     crowd, delta = crowd_of(8, 2, 1.5), 1e-3
     laws = [_count_of_two(crowd, number) for number in range(crowd.reports)]

@@ -251,7 +251,7 @@ def test_epsilon_of_two_values_with_lies_is_at_most_3_percent_above_the_worst_sp
 @pytest.mark.parametrize("split", [[1.0], [0.2, 0.5, 0.3], [0.6, 0.3, 0.09, 0.01]])
 @pytest.mark.parametrize(("scale", "shift"), [(0.0626, 9), (0.7, 3), (2.02, 6), (5.0, 4)])
 @pytest.mark.parametrize("t", [1.02, 1.5, 4.0])
-def test_two_counts_of_a_known_sum_say_what_enumeration_of_both_says(
+def test_two_counts_of_a_known_sum_have_the_enumerated_loss(
     split: list[float], scale: float, shift: int, t: float
 ) -> None:
     """Also where a report on neither value makes the rest less likely, by any factor."""

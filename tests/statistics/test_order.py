@@ -71,7 +71,7 @@ def _answer(pairs: list[tuple[float, float]], against: float = 0.0) -> Answer:
     return Answer(kind="values", reports=1000, confidence=0.95, values=values, correlation=against)
 
 
-def test_two_far_apart_are_surely_in_order_and_two_alike_are_not() -> None:
+def test_distant_values_have_a_certain_order_and_equal_ones_do_not() -> None:
     sure = top(_answer([(500, 10), (300, 10), (100, 10)]), 2)
     assert [value.value.value for value in sure.values] == ["v0", "v1"]
     assert sure.order_confidence == pytest.approx(1, abs=1e-12)

@@ -116,7 +116,7 @@ def test_the_settings_are_of_every_mechanism() -> None:
 
 
 @pytest.mark.parametrize(("name", "parameters"), _settings(), ids=str)
-def test_predicted_errors_are_within_two_percent_of_what_happens(
+def test_predicted_errors_are_within_two_percent_of_measured_ones(
     name: str, parameters: dict[str, Any]
 ) -> None:
     """Exactly, where a report is one index; `test_totals_are_drawn_from_their_law` compares that.
@@ -177,7 +177,7 @@ def test_predicted_errors_of_means_are_within_two_percent(
 
 
 @pytest.mark.parametrize(("name", "parameters"), VECTORS, ids=str)
-def test_predicted_errors_of_vectors_are_near_what_happens(
+def test_predicted_errors_of_vectors_are_near_measured_ones(
     name: str, parameters: dict[str, Any]
 ) -> None:
     """Of 200 drawings of three coordinates, each of its own pool: a root is known to 2.9%.

@@ -37,9 +37,7 @@ def test_a_padded_and_sampled_set_has_the_stated_variance(name: str) -> None:
 
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
 @pytest.mark.parametrize("categories", [20, 300])
-def test_the_variance_that_is_told_is_that_of_one_coin_for_drawing_and_lying(
-    categories: int, epsilon: float
-) -> None:
+def test_the_stated_variance_is_that_of_one_combined_coin(categories: int, epsilon: float) -> None:
     """A holder's report supports the value by p / most + q (1 - 1 / most), another's by q."""
     mechanism = ProjectiveResponse(epsilon, categories)
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)

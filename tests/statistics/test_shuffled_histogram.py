@@ -231,7 +231,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("crowd", SETTINGS, ids=repr)
-def test_the_bound_is_just_above_what_an_attack_reaches(crowd: ShuffledEpoch) -> None:
+def test_the_bound_is_just_above_an_attack(crowd: ShuffledEpoch) -> None:
     """From below by dp-accounting's PLD of two explicit mass functions, and by 1% from above."""
     epsilon = central_epsilon(crowd, DELTA)
     reached = 0.0
@@ -435,9 +435,7 @@ def _of_case(crowd: ShuffledEpoch, a: int, b: int) -> tuple[Floats, Floats]:
         (crowd_of(20, 8, 2.2), 1e-6),
     ],
 )
-def test_the_worst_case_of_what_others_hold_is_what_is_told(
-    crowd: ShuffledEpoch, delta: float
-) -> None:
+def test_the_stated_epsilon_is_that_of_the_worst_others(crowd: ShuffledEpoch, delta: float) -> None:
     """Every case of who holds v and w, enumerated: never below, and within 1%."""
     m = crowd.others
     epsilon, worst = central_epsilon(crowd, delta), 0.0
@@ -549,7 +547,7 @@ def test_a_bound_proven_for_listed_values_is_not_used_for_codes() -> None:
     assert epsilon > 1.02 * central_epsilon(values, 1e-6)
 
 
-def test_more_people_fewer_lies_and_dummies_do_what_they_should() -> None:
+def test_people_lies_and_dummies_change_epsilon_in_the_right_direction() -> None:
     def epsilon(
         reports: int = 10_000, local: float = 5.0, delta: float = DELTA, **further: Any
     ) -> float:

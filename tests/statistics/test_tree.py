@@ -99,7 +99,7 @@ def test_intervals_of_found_strings_contain_the_truth(
     assert np.abs(scores).max() < 5.5
 
 
-def test_long_strings_are_found_by_their_beginning_and_said_so() -> None:
+def test_long_strings_are_found_by_their_beginning_and_marked() -> None:
     tree = PrefixTree(epsilon=4.0)
     strings = ["https://example.org/" + "a" * 180, "https://example.org/" + "b" * 180, "short"]
     totals = draw(tree, strings, [20_000, 20_000, 10_000], np.random.default_rng(7))
@@ -140,7 +140,7 @@ def test_people_at_several_epsilons_are_one_answer() -> None:
             assert abs(values[name].estimate - 2 * number) < 5.5 * values[name].stderr
 
 
-def test_strings_that_are_named_are_counted_by_every_job_that_tells_them() -> None:
+def test_named_strings_are_counted_by_every_job_that_reports_them() -> None:
     strings = _strings(40, 3)
     holders = _zipf_counts(40, 200_000, 3)
     totals = draw(SMALL, strings, holders, np.random.default_rng(3))
@@ -174,7 +174,7 @@ def test_no_string_is_found_in_a_handful_of_reports(reports: int) -> None:
     assert discover(Places([(SMALL, totals)])) == []
 
 
-def test_reports_fold_into_what_was_found() -> None:
+def test_reports_of_a_tree_fold_into_found_strings() -> None:
     """The whole path without a network: payloads of the shipping randomizer, and their answer."""
     coins = KeyedBits(b"payloads of a small tree, folded")
     payloads = b"".join(SMALL.randomize("often"[: 1 + i % 2], coins) for i in range(6000))

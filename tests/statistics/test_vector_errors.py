@@ -20,7 +20,7 @@ BEFORE = {1.0: 425.0, 2.0: 106.6, 4.0: 28.3, 8.0: 8.8}
 
 
 @pytest.mark.parametrize("dimensions", [16, 64, 256])
-def test_the_error_is_what_was_found_before_and_near_the_least(dimensions: int) -> None:
+def test_the_error_is_the_recorded_one_and_near_the_least(dimensions: int) -> None:
     for epsilon in range(1, 9):
         codes = codes_at(epsilon, dimensions)
         assert 1 < codes.squared_error / optimum(epsilon, dimensions) < 1.06
@@ -45,7 +45,7 @@ def test_a_million_reports_of_one_vector_are_unbiased_and_as_far_off(
     assert error == pytest.approx(codes.squared_error, rel=0.05)
 
 
-def test_people_who_are_all_alike_are_told_no_worse_by_a_finite_pool() -> None:
+def test_a_finite_pool_is_no_worse_for_equal_people() -> None:
     """300,000 reports at epsilon 4: what the books err does not add to the mean's error.
 
     Squared errors over the claimed variance of 6 x 16 coordinates are within 5.2 sigma of 1; the
@@ -112,7 +112,7 @@ def test_errors_of_shared_books_are_as_large_as_answers_and_the_planner_state(
 
 
 @pytest.mark.parametrize("long", [1.0, 0.5])
-def test_intervals_hold_for_very_many_people_who_are_all_alike(long: float) -> None:
+def test_intervals_hold_for_very_many_equal_people(long: float) -> None:
     """100,000 reports by 64 books at epsilon 8: the books' error exceeds that of coins 90 times.
 
     40 pools; intervals of 95% hold in .785 of the coordinates at least: 4.8 sigma, if those of one

@@ -69,7 +69,7 @@ def backup_and_run(
         yield BackupSetting(folder / "kept", passphrase, catalog), run
 
 
-def test_a_running_installation_is_restored_and_goes_on(
+def test_a_running_installation_is_restored_and_continues(
     backup_and_run: tuple[BackupSetting, LocalRun],
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],

@@ -190,7 +190,7 @@ def _command(
     return done
 
 
-def test_a_person_looks_at_what_left_without_an_extra(python: Path, tmp_path: Path) -> None:
+def test_a_person_reads_the_ledger_without_an_extra(python: Path, tmp_path: Path) -> None:
     app = (
         "from pathlib import Path; from hubbub.client import Client;"
         "from hubbub.signing.testing import make_bundle;"

@@ -25,7 +25,7 @@ def test_both_ways_learn_at_the_epsilon_asked_for(capsys: pytest.CaptureFixture[
     assert scores[1] > 0.8
 
 
-def test_its_accounting_is_that_of_dp_accounting() -> None:
+def test_composition_of_central_training_equals_dp_accounting() -> None:
     sigma, sampling, steps, delta = 3.0, 1024 / 24_000, 240, 1e-6
     event = dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(sigma))
     composition = compose([Event(sigma=sigma, sampling=sampling, times=steps)], delta)

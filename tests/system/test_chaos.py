@@ -11,7 +11,7 @@ SECONDS = 12
 TOKEN_SECONDS = 6
 
 
-def test_nothing_is_lost_and_nothing_counted_twice_whatever_fails() -> None:
+def test_no_failure_loses_a_report_or_counts_one_twice() -> None:
     result = run(SECONDS, seed=20_261_121, min_kills=SECONDS, min_reports=1500)
     assert result["wrong"] == [], result
     assert int(result["kills"]) >= SECONDS, result  # type: ignore[call-overload]
@@ -21,7 +21,7 @@ def test_nothing_is_lost_and_nothing_counted_twice_whatever_fails() -> None:
     assert int(result["dummies_of_devices"]) > 20, result  # type: ignore[call-overload]
 
 
-def test_a_token_takes_one_report_whoever_has_it_and_whatever_fails() -> None:
+def test_a_token_is_accepted_with_one_report_after_any_failure() -> None:
     """A thief has every token as its device does; either may be first, and the other is refused."""
     kills = 2 * TOKEN_SECONDS
     result = run(TOKEN_SECONDS, seed=20_261_125, min_kills=kills, min_reports=200, tokens=True)

@@ -54,7 +54,7 @@ def _fails(done: subprocess.CompletedProcess[str], *words: str) -> None:
         assert word in done.stderr
 
 
-def test_the_doctor_finds_an_installation_well_and_names_what_is_away(
+def test_the_doctor_finds_a_healthy_installation_and_names_missing_services(
     hubbub: Hubbub, home: Path, tmp_path: Path
 ) -> None:
     done = hubbub("doctor", "--home", str(home))
@@ -293,7 +293,7 @@ def test_commands_name_a_missing_service_and_a_wrong_address(hubbub: Hubbub) -> 
 
 
 @pytest.mark.thorough
-def test_services_say_what_they_lack(
+def test_services_name_missing_options(
     process: Hubbub, catalog_files: CatalogFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shuffler = ("shuffler", "--streams", str(catalog_files.streams), "--insecure")
@@ -359,7 +359,9 @@ def test_a_taken_port_and_plain_text_abroad_are_refused(
 
 
 @pytest.mark.thorough
-def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path: Path) -> None:
+def test_up_serves_until_ctrl_c_and_continues_at_the_next_start(
+    hubbub: Hubbub, tmp_path: Path
+) -> None:
     """The real command, a real Ctrl-C; the second start still has what the first took over."""
     port = free_port(*MORE_PORTS)
     for expected in (1, 2):

@@ -361,7 +361,7 @@ def test_the_commands_that_the_page_prints_run_in_any_folder(run: LocalRun, tmp_
     assert red in in_notebook(response["notebook"])["values"]
 
 
-def test_the_page_says_what_was_withheld(run: LocalRun) -> None:
+def test_the_page_shows_withheld_reports(run: LocalRun) -> None:
     """By the real shuffler: a hundred people too few came."""
     with chromium() as browser, Watched(browser) as watched:
         page = watched.open(f"{run.endpoints.page}metric?name=missed")

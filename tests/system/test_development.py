@@ -35,7 +35,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Developing]:
         yield server
 
 
-def test_a_single_report_is_counted_and_every_face_says_that_it_protects_nobody(
+def test_development_counts_a_single_report_and_every_interface_warns(
     up: Developing,
 ) -> None:
     up.report("theme", "dark", "first device")
@@ -98,7 +98,7 @@ def test_the_page_shows_reports_as_they_come(up: Developing) -> None:
         assert sorted(re.findall(r"[a-z]+", cells[5])) == ["dark", "light", "system"]
 
 
-def test_a_changed_catalog_is_taken_while_it_runs_or_the_former_goes_on(up: Developing) -> None:
+def test_a_changed_catalog_is_loaded_while_up_runs_or_the_former_stays(up: Developing) -> None:
     path = up.folder / "metrics.toml"
     text = path.read_text() + _metric("font")
     path.write_text(text)
@@ -113,7 +113,7 @@ def test_a_changed_catalog_is_taken_while_it_runs_or_the_former_goes_on(up: Deve
     assert names == ["theme", "font"]
 
 
-def test_certificates_that_are_made_again_are_named_with_what_devices_need(tmp_path: Path) -> None:
+def test_replaced_certificates_are_named_with_the_devices_needs(tmp_path: Path) -> None:
     catalog = catalog_toml(_metric("theme"))
     with developing(tmp_path, catalog) as first:
         assert "certificates" not in first.said

@@ -83,7 +83,7 @@ def test_the_django_app_counts_each_visitor_once(
     assert eve.get("/theme/dark").status_code == 405
 
 
-def test_the_devices_of_the_model_of_the_docs_each_tell_once(tmp_path: Path) -> None:
+def test_each_device_of_the_documented_model_reports_once(tmp_path: Path) -> None:
     match = re.search(r"```toml\n(\[models.churn\].*?)```", LEARN.read_text(), re.DOTALL)
     assert match
     begins = int(datetime(2026, 12, 1, tzinfo=UTC).timestamp())

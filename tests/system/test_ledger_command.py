@@ -14,7 +14,7 @@ from tests.support.waiting import HANG_SECONDS
 from tests.system.conftest import Hubbub
 
 
-def test_the_folder_is_that_which_the_app_was_told(
+def test_the_ledger_uses_the_state_folder_of_the_environment(
     hubbub: Hubbub, tmp_path: Path, signed: Signed
 ) -> None:
     _device(signed, tmp_path / "own").close(0)
@@ -44,7 +44,9 @@ def folder(signed: Signed, tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def test_a_person_sees_what_left_and_what_it_could_have_meant(hubbub: Hubbub, folder: Path) -> None:
+def test_a_person_sees_sent_payloads_with_their_possible_values(
+    hubbub: Hubbub, folder: Path
+) -> None:
     done = hubbub("ledger", "--state-dir", str(folder))
     assert done.returncode == 0, done.stderr
     for words in (

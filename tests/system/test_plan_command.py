@@ -47,7 +47,7 @@ def test_the_attack_measures_every_metric_against_its_bound(catalog: str, capsys
         assert row["measured"] == pytest.approx(row["gain"], abs=0.25)
 
 
-def test_the_table_names_what_it_takes(catalog: str, capsys: Capture) -> None:
+def test_plan_attack_names_the_fakes_that_each_change_takes(catalog: str, capsys: Capture) -> None:
     out = output_of(capsys, "plan", "attack", catalog, "--metric", "theme", "--targets", "2")
     assert "theme" in out
     assert "1% takes: share of fake reports that adds 1%" in out
@@ -137,7 +137,7 @@ def _json(arguments: list[str], capsys: Capture) -> dict[str, Any]:
     return document
 
 
-def test_the_third_figure_is_worked_out_from_two(capsys: Capture) -> None:
+def test_a_plan_computes_the_third_figure_from_two(capsys: Capture) -> None:
     arguments = ["--values", "128"]
     document = _json([*arguments, "--epsilon", "1", "--reports", "100000"], capsys)
     best = document["rows"][0]
@@ -252,9 +252,7 @@ MORE_KINDS = metric_toml(
 )
 
 
-def test_sets_and_parts_are_planned_and_a_period_says_how_many_people_it_takes(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_sets_parts_and_periods_are_planned(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MORE_KINDS)
     for name, estimates, people in (("plugins", 4, 30), ("profile", 16, 1)):
@@ -369,7 +367,7 @@ def test_plan_refuses_an_unused_option_by_its_name(
     assert refused > 15
 
 
-def test_a_plan_says_what_its_shares_are_of_and_what_to_write(
+def test_a_plan_names_the_base_of_its_shares_and_the_fields_to_write(
     catalog: str, capsys: Capture
 ) -> None:
     assert main(["plan", "--vector", "16", "5", "--epsilon", "2", "--reports", "1e5"]) == 0

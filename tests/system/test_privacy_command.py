@@ -42,9 +42,7 @@ def _card(catalog: str, capsys: Capture) -> dict[str, Any]:
     return document
 
 
-def test_the_card_says_what_each_metric_and_all_together_reveal(
-    catalog: str, capsys: Capture
-) -> None:
+def test_the_card_shows_the_loss_of_each_metric_and_of_all(catalog: str, capsys: Capture) -> None:
     card = _card(catalog, capsys)
     metrics = {metric["name"]: metric for metric in card["metrics"]}
     assert list(metrics) == ["theme", "crashed", "editor", "homepage", "weekly"]
@@ -112,7 +110,7 @@ def test_the_card_gives_a_verdict_a_picture_and_advice_once(catalog: str, capsys
     assert "100.0%" in out
 
 
-def test_the_card_says_whose_delta_is_another(tmp_path: Path, capsys: Capture) -> None:
+def test_the_card_marks_metrics_with_another_delta(tmp_path: Path, capsys: Capture) -> None:
     crowd = 'mechanism = "grr"\ncentral_epsilon = 1.0\ndelta = 1e-6\ncrowd = 5000'
     template = MORE[: MORE.index("permanent_epsilon")].replace('"week"', '"day"')
     path = tmp_path / "metrics.toml"
@@ -253,7 +251,7 @@ def test_a_promise_that_no_noise_dummies_keep_is_refused_with_its_epsilon(
 
 
 @pytest.mark.thorough
-def test_automatic_dummies_are_even_where_no_noise_dummies_keep_the_promise(
+def test_automatic_dummies_are_uniform_if_no_noise_keeps_the_promise(
     capsys: Capture,
 ) -> None:
     words = "plan central --reports 100 --values 4 --epsilon 0.001 --dummies auto --format json"

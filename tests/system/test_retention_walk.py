@@ -93,7 +93,7 @@ def _then_retired(path: Path, output_of: Callable[..., str]) -> None:
         assert "no retired metric has this name" in never
 
 
-def test_totals_go_by_hand_and_by_keep_and_every_face_says_so(
+def test_totals_are_deleted_by_hand_and_by_keep_as_every_interface_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     far_from_midnight()

@@ -423,7 +423,7 @@ def test_an_arm_that_does_not_exist_is_refused(folder: Path, capsys: Capture) ->
 
 
 @pytest.mark.usefixtures("catalog_folder")
-def test_people_with_larger_sets_than_most_are_told(capsys: Capture) -> None:
+def test_a_rehearsal_names_people_with_too_large_sets(capsys: Capture) -> None:
     document, output = _rehearsal_output(
         capsys, "plugins", "a|b|c,3000\na|b,500\nd,6000\n,500\n", "--runs", "2"
     )
@@ -433,7 +433,7 @@ def test_people_with_larger_sets_than_most_are_told(capsys: Capture) -> None:
 
 
 @pytest.mark.usefixtures("catalog_folder")
-def test_recall_is_of_whole_strings_and_says_what_was_only_begun(capsys: Capture) -> None:
+def test_recall_counts_whole_strings_and_found_beginnings_separately(capsys: Capture) -> None:
     truth = "https://one.example,60000\nhttps://two.example,30000\nab,10000\n"
     document, output = _rehearsal_output(capsys, "site", truth, "--runs", "2")
     for run in document["runs"]:
@@ -441,7 +441,7 @@ def test_recall_is_of_whole_strings_and_says_what_was_only_begun(capsys: Capture
     assert "33.3% whole, 100.0% by its beginning at least" in output
 
 
-def test_beginnings_that_are_listed_leave_the_bits_to_what_follows(
+def test_listed_beginnings_leave_the_bits_to_the_rest(
     catalog_folder: Path, capsys: Capture
 ) -> None:
     catalog = catalog_folder / "metrics.toml"

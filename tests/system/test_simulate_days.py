@@ -134,7 +134,7 @@ def test_a_part_named_day_is_not_taken_for_a_day(capsys: Capture) -> None:
     assert document["people"] == 3000
 
 
-def test_sets_that_are_too_large_are_told_over_days_too(capsys: Capture) -> None:
+def test_a_rehearsal_of_days_names_too_large_sets_too(capsys: Capture) -> None:
     lines = ["day,value,count"]
     for day in range(DAYS):
         lines += [f"{FIRST + day},git|vim|go,15000", f"{FIRST + day},vim,45000"]

@@ -147,7 +147,7 @@ def test_every_public_name_is_in_the_reference(package: str, pages: dict[str, Pa
         assert f"hubbub.{package}.{name}" in page.anchors
 
 
-def test_search_finds_what_pages_say_and_no_source(site: Path) -> None:
+def test_the_docs_search_finds_pages_and_no_source(site: Path) -> None:
     items = json.loads((site / "search.json").read_text())["items"]
     assert any("conservation law" in json.dumps(item) for item in items)
     assert len({item["location"].partition("#")[0] for item in items}) > 50

@@ -138,14 +138,14 @@ def test_an_impossible_port_is_refused_by_every_caller(refused: Callable[[], obj
         refused()
 
 
-def test_a_log_has_no_port_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_impossible_port_of_a_log_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert is_log_name("log.example.org:7443/app")
     assert not is_log_name("log.example.org:70000/app")
     assert main(["log", "audit", "https://log.example.org:70000/app", "--key", "x"]) == 2
     assert "not the address of a log; write https://HOST/PATH" in capsys.readouterr().err
 
 
-def test_a_provider_of_logins_has_no_port_that_there_is_not(tmp_path: Path) -> None:
+def test_an_impossible_port_of_a_login_provider_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "access.toml"
     path.write_text(
         'origin = "https://hubbub.example.org"\n[oidc]\nissuer = "https://id.example.org:70000"\n'

@@ -240,7 +240,7 @@ def test_the_bounds_are_clopper_and_pearsons() -> None:
     assert _bound(100, 100, 100, 0.01) <= 0
 
 
-def test_the_command_tells_and_fails_as_it_should(
+def test_audit_shows_failures_and_exits_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.cli.commands.audit.SMALL", SMALL[:3])

@@ -68,7 +68,7 @@ def test_the_order_is_fresh_and_nothing_is_lost() -> None:
     assert all(sorted(order) == reports for order in orders)
 
 
-def test_a_random_reserve_is_drawn_anew_when_a_batch_has_left() -> None:
+def test_a_random_reserve_is_drawn_again_after_each_batch() -> None:
     policy = Policy(reserve=1, spread=2, max_batch=500)
     reserves = []
     for _ in range(200):

@@ -67,7 +67,7 @@ def test_one_altered_byte_is_refused(catalog_files: CatalogFiles, tmp_path: Path
             read_bundle(altered)
 
 
-def test_another_operator_is_refused_where_one_is_pinned(
+def test_an_app_that_pins_one_operator_refuses_another(
     catalog_files: CatalogFiles, tmp_path: Path
 ) -> None:
     make_keys(tmp_path / "keys")

@@ -96,7 +96,9 @@ def test_epochs_that_leave_whole_wait_in_the_pool() -> None:
     assert hourly.machine_fits
 
 
-def test_the_command_says_what_the_largest_crowd_asks(tmp_path: Path, capsys: Capture) -> None:
+def test_plan_capacity_shows_the_needs_of_the_largest_crowd(
+    tmp_path: Path, capsys: Capture
+) -> None:
     metric = metric_toml(
         "theme",
         mechanism="auto",

@@ -188,7 +188,7 @@ def test_a_promise_that_cannot_hold_is_refused_with_a_remedy(
 
 
 @pytest.mark.slow
-def test_dummies_allow_a_larger_local_epsilon_and_the_shuffler_is_told_how_to_make_them(
+def test_dummies_allow_a_larger_local_epsilon_and_are_in_the_stream_table(
     tmp_path: Path,
 ) -> None:
     plain, padded = _read(tmp_path, THEME), _read(tmp_path, THEME + "dummies = 200\n")
@@ -341,7 +341,7 @@ def test_noise_dummies_that_do_not_go_with_parts_are_refused(
 
 
 @pytest.mark.thorough
-def test_the_dummies_of_parts_are_left_out_where_reports_of_two_are_better(tmp_path: Path) -> None:
+def test_parts_have_no_dummies_if_reports_of_two_parts_are_better(tmp_path: Path) -> None:
     """Of many parts a table of two is a sum of so many cells that their noise is larger."""
     parts = ", ".join(f'{name} = ["y", "n"]' for name in "abcdefgh")
     text = THEME.replace(VALUES, f"parts = {{ {parts} }}").replace("30000", "10")
@@ -446,7 +446,7 @@ def test_auto_takes_the_fewest_useful_dummies() -> None:
     assert variance(dummy_count // 2) > 1.05 * variance(dummy_count)
 
 
-def test_parts_of_a_promise_alone_are_none(tmp_path: Path) -> None:
+def test_incomplete_fields_of_a_promise_are_refused(tmp_path: Path) -> None:
     assert _read(tmp_path, ALONE).central is None
     assert _read(tmp_path, ALONE + "delta = 1e-8\n").crowd is None, "which is the default"
     for more, message in (
@@ -624,7 +624,7 @@ def test_a_plan_compares_errors_with_and_without_dummies(
 
 
 @pytest.mark.slow
-def test_the_card_says_what_all_crowds_say_in_a_day_a_month_and_a_year(
+def test_the_card_shows_the_loss_of_all_crowds_in_a_day_month_and_year(
     tmp_path: Path, capsys: Capture
 ) -> None:
     _read(tmp_path, THEME.replace("30000", "300").replace('"day"', '"week"'))
@@ -638,7 +638,7 @@ def test_the_card_says_what_all_crowds_say_in_a_day_a_month_and_a_year(
     assert "To an observer of whole shuffled epochs, all answers of one person in a month" in text
 
 
-def test_people_are_told_what_their_crowd_hides_and_operators_how_many_it_waits_for(
+def test_the_leaflet_explains_the_crowd_and_the_check_its_minimum(
     tmp_path: Path, capsys: Capture
 ) -> None:
     _read(tmp_path, THEME.replace("30000", "300\ncount_epsilon = 0.5"))

@@ -184,7 +184,7 @@ def _with_tight_cap(catalog: Catalog, reports: float) -> dict[str, Metric]:
 
 
 @pytest.mark.slow
-def test_a_device_stops_at_the_cap_over_all_crowds_and_goes_on_a_year_later(
+def test_a_device_stops_at_the_cap_over_all_crowds_for_a_year(
     catalog: Catalog, capsys: pytest.CaptureFixture[str]
 ) -> None:
     metrics = _with_tight_cap(catalog, 5.5)

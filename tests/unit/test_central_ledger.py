@@ -152,7 +152,7 @@ def test_a_limit_without_an_effect_is_refused(metrics: dict[str, Metric]) -> Non
 
 
 @pytest.mark.slow
-def test_the_card_says_both_and_what_the_limit_leaves() -> None:
+def test_the_card_shows_both_losses_within_the_limit() -> None:
     catalog = promised_catalog_of(CATALOG)
     privacy_card = metric_card(catalog.metrics["crowded"])
     assert "For life the device stops at 500 nats." in privacy_card.sentence

@@ -112,7 +112,7 @@ def test_auto_chooses_between_wave_and_haar_within_the_limits(tmp_path: Path) ->
     assert str(limited.choice) == f"chosen for 300,000 reports: {wave}"
 
 
-def test_wave_and_haar_stay_as_signed_whatever_number_of_reports_is_expected(
+def test_wave_and_haar_stay_as_signed_for_any_expected_reports(
     tmp_path: Path,
 ) -> None:
     def metric_of(reports: int) -> Metric:
@@ -143,7 +143,7 @@ def test_the_figures_are_the_mechanisms_own() -> None:
         assert option.cells == mechanism.layout.size
 
 
-def test_the_bundle_tells_the_choice_and_the_runner_up(tmp_path: Path) -> None:
+def test_the_bundle_contains_the_choice_and_the_runner_up(tmp_path: Path) -> None:
     listed = 'reports = 5000\nvalues = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]'
     text = _text(listed)
     signed = make_signed(tmp_path, text, start=1_800_000_000)
@@ -180,7 +180,7 @@ def test_a_mean_that_was_signed_keeps_its_mechanism(tmp_path: Path) -> None:
         assert continued_metric(other, before) == other
 
 
-def test_a_build_says_which_mechanism_it_keeps(
+def test_a_build_names_the_mechanism_that_it_keeps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     number = "reports = 5000\ndomain = 'number'\nlow = 0\nhigh = 24.5"

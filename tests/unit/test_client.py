@@ -198,7 +198,7 @@ def test_the_values_of_a_boolean_are_named_as_an_app_writes_them() -> None:
     assert value_hint(("false", "true"), "yes") == "True and False"
 
 
-def test_a_client_of_no_bundle_is_refused_with_what_reads_a_file() -> None:
+def test_a_client_without_a_bundle_is_refused_with_the_right_call() -> None:
     path: Any = "app.hubbub"
     with pytest.raises(BadParameter, match=r"bundle is not a Bundle; .*from_bundle\(PATH\)"):
         Client(path, MemoryState(), FakeShuffler())
@@ -383,7 +383,7 @@ def test_a_closed_connection_is_no_error_of_the_apps() -> None:
         connection.submit([], HANG_SECONDS)
 
 
-def test_the_background_thread_sends_once_what_was_held_for_its_time(
+def test_the_background_thread_sends_each_held_report_once(
     signed: Signed, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.client.delivery.waits.uniform", lambda _low, high: high)

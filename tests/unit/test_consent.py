@@ -62,7 +62,7 @@ def client_of(signed: Signed, tmp_path: Path) -> Iterator[Make]:
         client.close(0)
 
 
-def test_off_stops_at_once_and_what_waited_is_never_sent(client_of: Make) -> None:
+def test_opt_out_stops_at_once_and_waiting_reports_are_never_sent(client_of: Make) -> None:
     shuffler = FakeShuffler()
     client = client_of(shuffler)
     client.report("theme", "dark")
@@ -79,7 +79,7 @@ def test_off_stops_at_once_and_what_waited_is_never_sent(client_of: Make) -> Non
     assert [report.stream for report in shuffler.reports()] == ["theme"]
 
 
-def test_off_survives_a_restart_and_reaches_other_processes(client_of: Make) -> None:
+def test_opt_out_survives_a_restart_and_reaches_other_processes(client_of: Make) -> None:
     shuffler = FakeShuffler()
     first, other = client_of(shuffler), client_of(shuffler)
     other.report("homepage", "a.example")
@@ -124,7 +124,7 @@ def test_an_app_learns_each_payload_that_an_opt_out_discards_once(
     assert client.dropped == {"disabled": 2}
 
 
-def test_off_waits_for_its_turn_where_others_write_all_the_time(
+def test_opt_out_waits_for_its_turn_among_busy_writers(
     client_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = client_of()
@@ -177,7 +177,7 @@ def test_a_waiting_writer_goes_before_the_last_writer(tmp_path: Path) -> None:
     assert order == ["who waited", "who had just written"]
 
 
-def test_off_ends_a_submission_that_hangs(client_of: Make) -> None:
+def test_opt_out_ends_a_submission_that_hangs(client_of: Make) -> None:
     submitting = threading.Event()
 
     class Hangs(FakeShuffler):
@@ -222,7 +222,7 @@ def test_forgetting_deletes_secret_ledger_and_payloads_from_the_disk(
 
 
 @pytest.mark.slow
-def test_off_that_cannot_be_written_down_holds_for_this_process_and_is_told(
+def test_an_opt_out_that_cannot_be_stored_holds_for_this_process_and_raises(
     client_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No disk is full, and a retry stores it."""
@@ -279,7 +279,7 @@ def test_a_tier_is_the_persons_to_choose_and_not_the_apps(client_of: Make) -> No
         client.report("crashed/0.5", "yes")
 
 
-def test_the_ledger_tells_what_left_and_what_it_could_have_meant(client_of: Make) -> None:
+def test_the_ledger_shows_sent_payloads_with_their_possible_values(client_of: Make) -> None:
     shuffler = FakeShuffler({}, {0: "refused_expired"})
     client = client_of(shuffler)
     client.report("theme", "dark")

@@ -81,7 +81,7 @@ def test_a_device_without_a_value_sends_the_default_after_the_epoch(
     assert _sent_values(covered, shuffler)[1:] == [(21, "gpu")]
 
 
-def test_the_next_start_within_the_grace_says_it_and_a_later_one_no_more(
+def test_a_start_within_the_grace_sends_the_default_and_a_later_one_does_not(
     covered: Signed, state: State, clock: FakeClock
 ) -> None:
     shuffler = FakeShuffler()
@@ -108,7 +108,9 @@ def test_an_opted_out_device_sends_no_default(
     assert client.dropped == {}
 
 
-def test_two_processes_say_it_once(covered: Signed, tmp_path: Path, clock: FakeClock) -> None:
+def test_two_processes_send_the_default_once(
+    covered: Signed, tmp_path: Path, clock: FakeClock
+) -> None:
     shuffler = FakeShuffler()
     states = [FolderState(tmp_path / "state") for _ in range(2)]
     clients = [idle_client(covered.bundle, state, shuffler, clock=clock) for state in states]
@@ -187,7 +189,7 @@ def test_a_classifier_of_everything_a_shuffler_sees_guesses_at_chance(covered: S
 
 
 @pytest.mark.slow
-def test_the_same_classifier_knows_who_reported_where_there_is_no_default(tmp_path: Path) -> None:
+def test_without_a_default_the_same_classifier_is_always_right(tmp_path: Path) -> None:
     start = (int(now()) // DAY - 14) * DAY
     plain = make_signed(tmp_path, COVERED.replace('default = "none"\n', ""), start=start)
     assert accuracy(plain.bundle, 100, _crashes) > 0.95

@@ -189,7 +189,7 @@ def test_a_ledger_with_any_damage_is_kept_apart(reported: Device, account: str) 
     assert _limits_held(reported)
 
 
-def test_a_ledger_that_says_less_than_was_spent_is_set_aside(reported: Device) -> None:
+def test_a_ledger_with_too_little_spent_is_kept_apart(reported: Device) -> None:
     fresh = json.dumps({"spent": 0.0, "floor": -1, "epochs": {}, "responses": {}, "losses": {}})
     _damaged_rows(reported, "UPDATE ledger SET account = ? WHERE metric = 'theme'", fresh)
     client = reported.start()
@@ -197,7 +197,7 @@ def test_a_ledger_that_says_less_than_was_spent_is_set_aside(reported: Device) -
     assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
 
 
-def test_a_ledger_without_its_sum_is_set_aside(reported: Device) -> None:
+def test_a_ledger_without_its_sum_is_kept_apart(reported: Device) -> None:
     """Only version 0.1 wrote none, and it named no moments."""
     _damaged_rows(reported, "DELETE FROM ledger WHERE metric = 'theme'")
     _damaged_rows(reported, "DELETE FROM meta WHERE name = 'sum'")
@@ -278,7 +278,7 @@ def test_a_damaged_row_loses_no_other_row(device: Device, column: str, value: An
 
 
 @pytest.mark.parametrize("text", [b"\xff\xfe", b"\xed\xa0\x80"])
-def test_text_that_is_none_takes_only_its_row(device: Device, text: bytes) -> None:
+def test_an_invalid_text_loses_only_its_row(device: Device, text: bytes) -> None:
     client = device.start()
     client.report("homepage", "a.example")
     client.report("homepage", "b.example")
@@ -386,7 +386,7 @@ def test_flipped_bytes_in_a_journal_hurt_nobody(reported: Device, seed: int) -> 
     _use(reported)
 
 
-def test_damage_while_several_processes_run_is_set_aside_once(reported: Device) -> None:
+def test_damage_under_several_processes_is_kept_apart_once(reported: Device) -> None:
     clients = [reported.start() for _ in range(3)]
     path = reported.folder / DATABASE
     with path.open("r+b") as file:
@@ -404,7 +404,7 @@ def test_damage_while_several_processes_run_is_set_aside_once(reported: Device) 
     assert _limits_held(reported)
 
 
-def test_a_folder_that_is_gone_hurts_nobody(device: Device) -> None:
+def test_a_deleted_folder_raises_nothing(device: Device) -> None:
     client = device.start()
     client.report("theme", "dark")
     shutil.rmtree(device.folder)

@@ -158,7 +158,7 @@ def test_each_shuffler_refuses_reports_of_devices_of_the_other(
 
 
 @pytest.mark.usefixtures("dev")
-def test_the_mark_is_signed_and_goes_with_its_keys(
+def test_the_development_mark_is_signed_and_matches_the_keys(
     production: tuple[Bundle, StreamTable], tmp_path: Path
 ) -> None:
     path = tmp_path / "dev" / "app.hubbub"
@@ -211,7 +211,7 @@ def test_every_interface_marks_answers_of_development(
         assert {row["notice"] for row in whole_rows(question, answer)} <= {PROTECTS_NOBODY}
 
 
-def test_production_says_nothing_of_it(
+def test_answers_of_production_have_no_development_notice(
     production: tuple[Bundle, StreamTable], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for question, answer in asyncio.run(_all_answers(production[0])).items():
@@ -287,7 +287,7 @@ def test_only_the_newest_reports_are_remembered() -> None:
     assert [arrival.number for arrival in newest] == list(range(1001 - len(newest), 1001))
 
 
-def test_production_tells_of_no_single_report(production: tuple[Bundle, StreamTable]) -> None:
+def test_production_shows_no_single_report(production: tuple[Bundle, StreamTable]) -> None:
     assert asyncio.run(_watched(production[0], None)) == Watched([], "")
 
 

@@ -105,7 +105,7 @@ def test_the_share_of_discover_may_change_but_not_begin() -> None:
     assert list(longer.streams)[-1] == "plugin/tree"  # one tree, however the list grows
 
 
-def test_people_are_told_that_some_devices_tell_what_is_on_no_list() -> None:
+def test_the_leaflet_says_that_some_devices_report_unlisted_strings() -> None:
     sentences = leaflet(catalog_of(catalog_toml(PLUGIN))).sentences
     [sentence] = [text for text in sentences if "on no list" in text]
     assert "A plugin that is in use" in sentence
@@ -169,7 +169,7 @@ def test_a_value_that_is_no_text_is_refused_by_every_device(tmp_path: Path) -> N
         client.close()
 
 
-def test_the_check_says_how_many_reports_the_tree_waits_for(
+def test_the_check_names_the_reports_that_the_tree_waits_for(
     tmp_path: Path, capsys: Capture
 ) -> None:
     path = tmp_path / "metrics.toml"

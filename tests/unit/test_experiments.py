@@ -83,7 +83,7 @@ def test_an_invalid_experiment_is_refused_with_a_remedy(
     ("arms", "then"),
     [("new = 0", "get control"), ("new = 0, big = 1", "draw again among control, big")],
 )
-def test_the_check_says_which_metrics_an_ended_experiment_has(
+def test_the_check_names_the_metrics_of_an_ended_experiment(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arms: str, then: str
 ) -> None:
     path = _catalog_file(tmp_path, CATALOG.replace("new = 1", arms))

@@ -95,7 +95,7 @@ def test_a_device_sends_one_report_of_every_stream(
     assert spent["crash"] < 9.0 + 1e-9, "fillers cost nothing"
 
 
-def test_two_processes_and_a_restart_send_it_once(
+def test_two_processes_and_a_restart_send_a_filler_once(
     filled: Signed, tmp_path: Path, clock: FakeClock
 ) -> None:
     device = Device(filled, FolderState(tmp_path / "state"), clock)
@@ -220,6 +220,6 @@ def test_cover_hides_which_metrics_a_device_has_no_answer_for(filled: Signed, de
 
 
 @pytest.mark.slow
-def test_the_same_classifier_tells_where_nothing_is_filled_up(filled: Signed) -> None:
+def test_without_cover_the_same_classifier_is_always_right(filled: Signed) -> None:
     plain = replace(filled.bundle, cover=False)
     assert accuracy(plain, 200, _declines) > 0.99

@@ -164,9 +164,7 @@ assert Client.from_bundle(sys.argv[1], **start).close(900)  # what the killed on
 """
 
 
-def test_a_child_of_a_fork_that_python_does_not_see_starts_anew(
-    signed: Signed, tmp_path: Path
-) -> None:
+def test_a_child_of_an_unseen_fork_starts_again(signed: Signed, tmp_path: Path) -> None:
     with http_shuffler() as server:
         arguments = [str(signed.path), str(tmp_path / "state"), server.address]
         subprocess.run([sys.executable, "-c", UNSEEN, *arguments], check=True)

@@ -70,7 +70,7 @@ def test_no_target_is_left_out(targets: dict[str, Target]) -> None:
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_a_decoder_answers_or_refuses_whatever_the_bytes(name: str, run_target: Run) -> None:
+def test_a_decoder_answers_or_refuses_any_bytes(name: str, run_target: Run) -> None:
     run_target(name)
 
 
@@ -115,7 +115,7 @@ def test_every_http_request_is_answered_without_a_fault(name: str, run_target: R
     run_target(name)
 
 
-def test_a_method_answers_or_refuses_whatever_the_request(tmp_path: Path) -> None:
+def test_a_method_answers_or_refuses_any_request(tmp_path: Path) -> None:
     answers = asyncio.run(fuzz(tmp_path, REQUESTS, 7, lambda _line: None))
     assert REQUESTS - AT_ONCE <= answers.total() <= REQUESTS
     assert {what.split()[0] for what in answers} == {

@@ -200,7 +200,7 @@ def test_a_path_that_others_are_placed_beside_must_have_a_name(
     assert message in refusal_of(capsys, *words)
 
 
-def test_services_tell_wrong_numbers_in_the_same_words(capsys: Capture) -> None:
+def test_services_refuse_wrong_numbers_with_the_same_text(capsys: Capture) -> None:
     for parser, wrong in (
         (shuffler_parser(), ("--peer-rate", "many")),
         (aggregator_parser(), ("--http-rate", "many")),
@@ -273,7 +273,7 @@ def test_the_choices_of_a_missing_argument_are_its_own(capsys: Capture) -> None:
     assert "required: shell (choose from bash, " in refusal_of(capsys, "completion")
 
 
-def test_options_that_only_have_their_dashes_in_common_are_not_alike(capsys: Capture) -> None:
+def test_options_that_share_only_their_dashes_are_not_similar(capsys: Capture) -> None:
     message = "hubbub top: error: unrecognized arguments: --limit 5\n"
     assert refusal_of(capsys, "top", "theme", "--limit", "5").startswith(message)
     assert "--lst a; did you mean" in refusal_of(capsys, "top", "theme", "--lst", "a")

@@ -48,7 +48,7 @@ def _answer(url: str, seconds: float = HANG_SECONDS, most_bytes: int = 1000) -> 
     return HttpCalls(seconds).answer(request, most_bytes)
 
 
-def test_an_answer_is_whole_whatever_its_status_is() -> None:
+def test_an_answer_of_any_status_is_complete() -> None:
     with _server(b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone") as url:
         assert _answer(url) == Answer(404, "Not Found", b"none")
 

@@ -259,7 +259,7 @@ def test_a_slow_answer_is_abandoned_after_a_limit() -> None:
         dripping.join()
 
 
-def test_servers_of_names_that_say_nothing_hold_up_no_call(
+def test_silent_name_servers_delay_no_call(
     server: HttpShuffler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     over, ended = threading.Event(), threading.Event()

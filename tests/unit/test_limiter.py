@@ -89,7 +89,7 @@ def test_a_flood_from_many_networks_stays_within_its_share(
     assert limit.wait_seconds(bucket_of("ipv4:192.0.2.1:1")) == 0
 
 
-def test_peers_who_owe_nothing_make_place_when_there_is_none(
+def test_peers_with_full_buckets_are_dropped_when_room_is_needed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """100,000 single reports within half a minute from as many networks, say."""

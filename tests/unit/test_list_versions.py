@@ -262,7 +262,7 @@ def test_a_crowds_list_grows_once_its_chosen_mechanism_is_written(
     assert many.metric("theme").grown == (3,)
 
 
-def test_parts_and_sets_say_why_they_do_not_grow(installation: Installation) -> None:
+def test_parts_and_sets_name_why_they_cannot_grow(installation: Installation) -> None:
     rest = 'kind = "set"\nmost = 2'
     installation.build(THREE, "privset", rest)
     with pytest.raises(BundleRefused, match="appended to plain lists, not to sets"):
@@ -272,7 +272,7 @@ def test_parts_and_sets_say_why_they_do_not_grow(installation: Installation) -> 
     assert "appended" not in str(refused.value)
 
 
-def test_two_values_of_auto_say_why_they_do_not_grow(installation: Installation) -> None:
+def test_two_values_of_auto_name_why_they_cannot_grow(installation: Installation) -> None:
     installation.build(["light", "dark"], "auto", "reports = 10000")
     with pytest.raises(BundleRefused) as refused:
         installation.build(THREE, "auto", "reports = 10000")
@@ -415,7 +415,7 @@ def _sum(window_totals: Mapping[tuple[str, int], Totals], stream: str) -> Totals
 
 
 @pytest.mark.slow
-def test_the_errors_of_joined_lists_are_what_they_say() -> None:
+def test_the_errors_of_joined_lists_are_as_stated() -> None:
     """600 epochs of two lists: scores of a value of both, and of an appended one."""
     chance = np.random.default_rng(9)
     three, four = (build("grr", epsilon=1.0, categories=size) for size in (3, 4))

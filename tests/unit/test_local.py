@@ -92,7 +92,7 @@ def test_local_mode_keeps_the_most_frequent_of_too_many_values(tmp_path: Path) -
         ('kind = "set"\nvalues = ["a", "b", "c"]\nmost = 3', [], "none"),
     ],
 )
-def test_a_value_is_counted_by_what_people_call_it(definition: str, value: Any, label: str) -> None:
+def test_local_mode_counts_a_value_by_its_label(definition: str, value: Any, label: str) -> None:
     mechanism = "" if "mechanism" in definition else 'mechanism = "auto"\nreports = 1000\n'
     text = catalog_toml(metric_toml("m", mechanism + definition, epsilon=1.0))
     metric = catalog_of(text).metrics["m"]

@@ -467,7 +467,7 @@ def test_an_audit_follows_no_redirect_and_limits_size_and_time(
     assert "cannot be read" in capsys.readouterr().err
 
 
-def test_privacy_diff_says_what_a_person_gives_more_and_less(
+def test_privacy_diff_shows_each_change_of_a_persons_loss(
     operator: Operator, tmp_path: Path, capsys: Capture
 ) -> None:
     old = tmp_path / "old.hubbub"

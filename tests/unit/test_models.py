@@ -579,7 +579,7 @@ def test_numbers_of_numpy_are_taken_as_pythons_own(signed: Signed) -> None:
     assert ridge.example([1, "free"], np.float32(50)) == ridge.example([1, "free"], 50)
 
 
-def test_models_and_metrics_are_told_apart(signed: Signed) -> None:
+def test_models_and_metrics_are_distinguished(signed: Signed) -> None:
     client = Devices(signed).client(0, FakeShuffler())
     nameless: list[Any] = [None, ["churn"], "chrun", "theme"]
     for name in nameless:
@@ -702,7 +702,7 @@ def test_the_shuffled_epsilon_of_a_judged_model_covers_both_kinds_of_reports(
     assert shuffled_of(plain, 5000).epsilon == gradients.epsilon
 
 
-def test_the_card_advises_of_a_model_what_a_model_has(signed: Signed) -> None:
+def test_the_card_advises_only_fields_that_a_model_has(signed: Signed) -> None:
     [sentence] = advice([signed.bundle.metrics["churn"]])
     assert "reports to it once: at epsilon = 2.0 it reveals 2 (fair)" in sentence
     assert "hubbub plan model logistic" in sentence
@@ -739,7 +739,7 @@ def test_the_card_advises_nothing_that_the_catalog_would_refuse(
     assert ("lifetime_epsilon = 2.0" in sentence) == stops
 
 
-def test_the_leaflet_says_of_a_model_that_a_device_tells_it_once(tmp_path: Path) -> None:
+def test_the_leaflet_says_that_a_device_reports_to_a_model_once(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MODEL)
     often = {
@@ -760,7 +760,7 @@ def test_the_shuffled_epsilon_covers_the_first_round_and_the_others(signed: Sign
     assert shuffled_of(metric, 5000).epsilon == max(epsilons)
 
 
-def test_the_audit_attacks_who_judges_a_model_too(
+def test_the_audit_attacks_held_out_devices_of_a_model_too(
     signed: Signed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     metric = signed.bundle.metrics["churn"]

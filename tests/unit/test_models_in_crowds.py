@@ -242,7 +242,7 @@ def test_models_of_classes_report_columns_with_the_codes_of_all_rounds(signed: S
         assert withheld.centre == [0.0, 0.0, 0.0], "a round that is withheld teaches nothing"
 
 
-def test_card_and_leaflet_tell_both_promises(signed: Signed) -> None:
+def test_card_and_leaflet_show_both_promises(signed: Signed) -> None:
     sentence = metric_card(signed.bundle.metrics["churn"]).sentence
     local = EACH * signed.bundle.metrics["churn"].epsilon
     assert "All 2 rounds of a device together reveal epsilon 2 at delta 1e-06" in sentence

@@ -25,7 +25,7 @@ def _client(signed: Signed, folder: Path, server: HttpShuffler, **more: Any) -> 
     )
 
 
-def test_flush_and_close_in_the_middle_of_a_flush_return_and_the_flush_goes_on(
+def test_flush_and_close_during_a_flush_return_and_the_flush_continues(
     signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a handler of SIGTERM calls them, which Python runs in the middle of anything."""

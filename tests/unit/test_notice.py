@@ -240,7 +240,7 @@ def test_a_false_shuffler_changes_nothing_and_is_logged(
     assert "a notice is refused: not a notice" in caplog.text
 
 
-def test_the_ledger_shows_what_is_asked_less(operator: Operator) -> None:
+def test_the_ledger_shows_the_changes_of_a_notice(operator: Operator) -> None:
     state = MemoryState()
     steps = {"theme": ((TODAY * DAY, 0.125),), "editor": ((NOON, 0.0),)}
     _submit_once(state, operator.notice(6, steps), operator)
@@ -299,7 +299,7 @@ def _notice_made(folder: Path, *options: str) -> Notice:
     return open_notice(out.read_bytes(), operator=None)
 
 
-def test_the_command_goes_on_from_the_notice_there_is(
+def test_notice_make_extends_the_existing_notice(
     signed: Signed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "told"
@@ -340,7 +340,7 @@ def test_the_command_goes_on_from_the_notice_there_is(
         (("--stop", "theme", "--until", "2020-01-01"), "is outside"),
     ],
 )
-def test_the_command_says_what_a_notice_cannot(
+def test_notice_make_names_impossible_changes(
     options: tuple[str, ...], why: str, signed: Signed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = ("--keys", str(signed.keys), "--bundle", str(signed.path))

@@ -459,7 +459,7 @@ def _as_of_0_1(device: Device) -> None:
 
 
 @pytest.mark.parametrize("on", [True, False])
-def test_a_state_of_version_0_1_goes_on_with_its_own_consent(device: Device, *, on: bool) -> None:
+def test_a_state_of_version_0_1_continues_with_its_own_consent(device: Device, *, on: bool) -> None:
     client = device.start()
     client.report("theme", "dark")
     client.flush(HANG_SECONDS)

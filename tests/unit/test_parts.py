@@ -86,7 +86,7 @@ def test_the_limits_of_auto_hold_also_for_a_single_mechanism(tmp_path: Path) -> 
         ),
     ],
 )
-def test_parts_that_cannot_be_asked_are_refused_with_what_to_write(
+def test_impossible_parts_are_refused_with_possible_ones(
     tmp_path: Path, parts: str, message: str
 ) -> None:
     with pytest.raises(CatalogInvalid) as caught:

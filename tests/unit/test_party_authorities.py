@@ -98,7 +98,7 @@ def test_a_wrong_file_of_the_other_party_is_refused(
     assert (shuffler / "ca.pem").read_bytes() == before
 
 
-def test_a_party_renews_its_own_certificates_and_goes_on_trusting_the_other(
+def test_a_party_renews_its_certificates_and_still_trusts_the_other(
     parties: tuple[Path, Path],
 ) -> None:
     shuffler, aggregator = parties

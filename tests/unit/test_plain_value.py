@@ -52,7 +52,7 @@ def test_only_single_numpy_numbers_become_python_numbers() -> None:
     ],
     ids=["rounding", "inexact", "floats", "narrow"],
 )
-def test_a_number_is_read_alike_in_every_context_of_decimal(context: Context) -> None:
+def test_a_number_reads_the_same_in_every_decimal_context(context: Context) -> None:
     with localcontext(context):
         assert as_python(Decimal("3.14159")) == 3.14159
         for whole in (Decimal(3), Decimal("3.00"), Fraction(3)):

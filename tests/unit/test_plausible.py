@@ -42,7 +42,7 @@ def _cells(mechanism: AnyMechanism, values: list[Any], coins: str) -> Any:
 
 @pytest.mark.parametrize("name", REGISTRY)
 @pytest.mark.parametrize("spread", ["even", "one value"])
-def test_honest_reports_are_plausible_whatever_they_hold(name: str, spread: str) -> None:
+def test_honest_reports_of_any_values_are_plausible(name: str, spread: str) -> None:
     """A false alarm is at most one in a million, by the bound itself."""
     mechanism = BUILD[name](**BUILT[name])
     values = _values(mechanism, name)
@@ -81,7 +81,7 @@ def test_reports_of_one_device_over_again_are_no_alarm() -> None:
     assert many.p_value >= plausibility([(mechanism, totals)]).p_value
 
 
-def test_ones_that_are_too_few_are_told_with_what_they_should_be() -> None:
+def test_too_few_ones_in_reports_are_named_with_the_expected_number() -> None:
     mechanism = BUILD["unary.oue"](epsilon=1.0, categories=40)
     totals = Totals(cells=[5000, *[0] * 39], reports=10_000)
     [finding, *_] = plausibility([(mechanism, totals)]).findings

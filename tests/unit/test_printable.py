@@ -129,7 +129,7 @@ FORMULAS = [
 
 
 @pytest.mark.parametrize("text", FORMULAS, ids=ascii)
-def test_no_cell_of_csv_is_a_formula_whatever_stands_before_it(text: str) -> None:
+def test_no_cell_of_csv_is_a_formula_after_any_prefix(text: str) -> None:
     _, (cell,) = csv.reader(io.StringIO(to_csv([{"a": text}]), newline=""))
     assert cell == "'" + text
     out = io.StringIO()

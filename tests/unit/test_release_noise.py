@@ -26,7 +26,7 @@ def _metrics(more: str = "") -> list[Metric]:
     return list(catalog_of(_CATALOG + more).metrics.values())
 
 
-def test_a_catalog_with_a_release_is_refused_without_what_draws_its_noise(
+def test_a_catalog_with_a_release_is_refused_without_opendp(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     released = _metrics('release = { mechanism = "laplace", epsilon = 0.5 }\n' + _BUDGET)
@@ -37,7 +37,7 @@ def test_a_catalog_with_a_release_is_refused_without_what_draws_its_noise(
         check_noise(released)
 
 
-def test_a_release_without_what_draws_its_noise_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_without_opendp_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "opendp"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delitem(sys.modules, "hubbub.privacy.release_noise", raising=False)

@@ -133,13 +133,13 @@ for free in range(4):
 """
 
 
-def test_grpc_is_not_started_where_it_would_abort_the_process() -> None:
+def test_grpc_is_not_started_if_it_would_abort_the_process() -> None:
     """It does where the first descriptors, or threads of its own, are not to be had."""
     done = run_program(sys.executable, "-c", FEW, check=True, env=os.environ)
     assert done.stdout.split() == ["no_descriptors"] * 4
 
 
-def test_grpc_is_not_started_where_it_finds_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grpc_is_not_started_without_a_free_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     _NoThreads(monkeypatch)
     transport = transport_to("127.0.0.1:1", roots=None, insecure=True, transport="grpc")
     with pytest.raises(TryAgain, match="no_threads"):

@@ -125,7 +125,7 @@ def test_table_cells_mark_unknown_numbers_and_omit_inapplicable_ones() -> None:
 
 
 @pytest.mark.parametrize("question", ["estimates", "top", "trend"])
-def test_a_row_that_stands_alone_says_whether_it_may_still_change(question: QueryName) -> None:
+def test_a_single_row_shows_whether_it_may_still_change(question: QueryName) -> None:
     for final in (True, False):
         [alone] = whole_rows(question, {**ALL[question], "final": final})
         assert alone["final"] is final

@@ -33,7 +33,7 @@ def build(folder: Path, runs: str) -> Path:
 @pytest.mark.parametrize(
     ("runs", "message"), [(TWO, "Only both together"), (ONE_PARTY, "One party runs both"), ("", "")]
 )
-def test_the_ledger_says_who_runs_what_as_it_was_signed(
+def test_the_ledger_shows_the_signed_operators_of_services(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], runs: str, message: str
 ) -> None:
     bundle = read_bundle(build(tmp_path, runs))
@@ -68,7 +68,7 @@ def test_the_operators_of_services_are_signed_and_a_change_is_shown(tmp_path: Pa
 @pytest.mark.parametrize(
     "runs", ['runs = "us"', 'runs = { shuffler = "" }', 'runs = { shuffler = "A" }']
 )
-def test_half_of_who_runs_what_is_refused_with_file_and_field(
+def test_an_incomplete_runs_field_is_refused_with_file_and_field(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], runs: str
 ) -> None:
     assert build(tmp_path, runs).name == "metrics.toml"

@@ -41,7 +41,7 @@ def test_an_aggregator_starts_no_thread_of_openblas_for_each_core() -> None:
     assert done.stdout == "1\n"
 
 
-def test_calls_of_an_address_are_limited_unless_addresses_tell_nobody_apart(
+def test_calls_of_an_address_are_limited_unless_all_share_one_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
@@ -84,7 +84,7 @@ def test_wrong_http_options_of_a_shuffler_are_refused(
     assert not shuffler(some).http.listen
 
 
-def test_the_start_of_a_shuffler_says_that_a_door_is_off(
+def test_a_shuffler_logs_at_start_that_http_is_off(
     monkeypatch: pytest.MonkeyPatch, catalog_files: CatalogFiles
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
@@ -108,7 +108,7 @@ def test_a_proxy_is_trusted_by_one_method_only(
     assert believed == ((("10.0.0.1/32",), ()) if header else ((), ("10.0.0.1/32",)))
 
 
-def test_services_of_development_are_told_so_and_keep_nothing_back(
+def test_development_services_get_the_flag_and_hold_no_reports_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")

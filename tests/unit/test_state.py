@@ -159,7 +159,7 @@ def test_a_message_is_bounded_and_its_order_is_random(make: Make, entry_of: Entr
     assert len(alone) == 1, "a long report goes alone"
 
 
-def test_a_report_too_late_for_the_shuffler_is_given_up(make: Make, entry_of: EntryOf) -> None:
+def test_a_report_too_late_for_the_shuffler_is_dropped(make: Make, entry_of: EntryOf) -> None:
     state = make()
     _enter(state, entry_of(epoch=1, late=NOW - 1), entry_of(epoch=2, late=NOW + 1))
     payloads, late = state.take(9, 1 << 20, NOW)
@@ -168,7 +168,9 @@ def test_a_report_too_late_for_the_shuffler_is_given_up(make: Make, entry_of: En
     assert state.device_state().counts == {"expired": 1}
 
 
-def test_off_purges_and_what_was_drawn_before_is_never_sent(make: Make, entry_of: EntryOf) -> None:
+def test_opt_out_deletes_waiting_reports_and_earlier_ones_are_never_sent(
+    make: Make, entry_of: EntryOf
+) -> None:
     state = make()
     _enter(state, entry_of(epoch=1))
     state.consent(on=False, forget=False, now=NOW)
@@ -551,7 +553,7 @@ def test_damage_found_in_the_middle_of_work_starts_a_new_file(
 
 
 @pytest.mark.parametrize("account", ["{", "[]", '{"spent": 1}', "null", '{"spent": "x"}'])
-def test_a_ledger_that_is_none_of_ours_is_set_aside_too(
+def test_a_foreign_ledger_is_kept_apart_too(
     tmp_path: Path, entry_of: EntryOf, account: str
 ) -> None:
     state = FolderState(tmp_path / "s")

@@ -131,7 +131,7 @@ def _check_share(point: Point, share: float, reports: int) -> None:
     assert abs(point.share - share) < 5 * point.stderr
 
 
-def test_a_trend_adds_what_was_asked_under_both_names(
+def test_a_trend_adds_reports_of_both_names(
     renamed: tuple[Bundle, dict[tuple[str, int], Totals]],
 ) -> None:
     bundle, window_totals = renamed
@@ -203,7 +203,7 @@ def test_every_interface_shows_epochs_before_a_value_was_listed(
 
 
 @pytest.mark.slow
-def test_the_joined_errors_are_what_they_say() -> None:
+def test_the_joined_errors_are_as_stated() -> None:
     """2,000 epochs of two populations, of which either may be asked under another mechanism."""
     chance = np.random.default_rng(7)
     old, new = (

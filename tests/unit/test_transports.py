@@ -121,7 +121,7 @@ def test_a_missing_answer_is_abandoned_after_a_limit(way: Way) -> None:
         way.transport.submit(REPORTS, BRIEFLY)
 
 
-def test_closing_ends_what_is_on_its_way_and_another_submit_opens_again(way: Way) -> None:
+def test_closing_ends_running_calls_and_a_later_submit_reconnects(way: Way) -> None:
     way.answers.append(None)
     with ThreadPoolExecutor(1) as aside:
         waiting = aside.submit(way.transport.submit, REPORTS, HANG_SECONDS)

@@ -156,7 +156,7 @@ def test_apps_have_a_trust_each_and_share_the_ledger_of_one_operator(app: App, h
     assert (home / "trust.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_the_apps_explicit_word_changes_the_operator_and_what_was_said_goes_along(
+def test_an_explicit_operator_changes_the_trust_and_keeps_consent(
     app: App, where: dict[str, Any]
 ) -> None:
     app.ship(OURS)
@@ -250,9 +250,7 @@ def test_a_handover_keeps_folder_secret_ledger_and_consent(
         app.is_refused("handed over to another key on this device", operator=public(OURS), **where)
 
 
-def test_an_app_that_pins_the_old_key_takes_what_that_handed_over(
-    app: App, where: dict[str, Any]
-) -> None:
+def test_an_app_that_pins_the_old_key_accepts_its_handover(app: App, where: dict[str, Any]) -> None:
     app.ship(OURS)
     assert app.report(operator=public(OURS), **where) is Outcome.QUEUED
     app.ship(NEXT, handovers=chain(OURS, NEXT))
@@ -440,7 +438,7 @@ def test_an_older_bundle_put_back_is_refused(app: App, where: dict[str, Any]) ->
         assert app.report(app="other") is Outcome.ALREADY_REPORTED, "each app has its own bundles"
 
 
-def test_a_process_with_the_older_bundle_goes_on_while_a_newer_one_starts(app: App) -> None:
+def test_a_process_with_the_older_bundle_continues_beside_a_newer_one(app: App) -> None:
     app.ship(OURS, serial=1)
     older = app.start()
     app.ship(OURS, serial=2)
@@ -492,7 +490,7 @@ def _left_by_0_1(folder: Path, app: App, key: Ed25519PrivateKey) -> None:
     state.close()
 
 
-def test_a_state_of_version_0_1_goes_on_and_vouches_for_its_operator(
+def test_a_state_of_version_0_1_continues_and_vouches_for_its_operator(
     app: App, where: dict[str, Any], home: Path
 ) -> None:
     _left_by_0_1(where.get("state_dir", home / folder_of(public(OURS))), app, OURS)
@@ -533,7 +531,7 @@ def test_a_state_of_version_0_1_does_not_vouch_for_an_app_with_other_metrics(
     assert app.report(app="another") is Outcome.DECLINED, "that folder is its operator's still"
 
 
-def test_the_apps_word_goes_before_what_version_0_1_left(app: App, home: Path) -> None:
+def test_an_explicit_operator_overrides_the_trust_of_version_0_1(app: App, home: Path) -> None:
     _left_by_0_1(home / folder_of(public(OURS)), app, OURS)
     app.ship(STRANGER)
     assert app.report(operator=public(STRANGER)) is Outcome.DECLINED, "the preference goes along"

@@ -87,7 +87,7 @@ def metrics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Metric]:
     return dict(signed.bundle.metrics)
 
 
-def test_a_kind_is_what_mechanisms_know(metrics: dict[str, Metric]) -> None:
+def test_every_kind_becomes_values_of_a_mechanism(metrics: dict[str, Metric]) -> None:
     assert metrics["seen"].values == ("false", "true")
     assert metrics["tabs"].values == ("0", "1", "2 to 4", "5 or more")
     assert metrics["wait"].values == ("below 100 ms", "100 ms or more")
@@ -158,7 +158,7 @@ def test_a_kind_is_what_mechanisms_know(metrics: dict[str, Metric]) -> None:
         ("editor", Editor.NANO, 2),
     ],
 )
-def test_a_value_counts_where_it_belongs(
+def test_a_value_counts_in_its_bucket(
     metrics: dict[str, Metric], name: str, value: Any, code: float
 ) -> None:
     assert metrics[name].code(value) == code
@@ -335,7 +335,7 @@ def test_an_empty_limit_of_a_share_is_refused_with_the_cause(metrics: dict[str, 
     assert outside[-1].startswith("A mean outside its range is no mistake")
 
 
-def test_members_of_an_enum_are_taken_in_sets_and_told_to_trees_as_their_texts() -> None:
+def test_enum_members_are_accepted_in_sets_and_reported_as_texts() -> None:
     of_set: Any = SimpleNamespace(values=("vi", "emacs"), other=False)
     assert kind_named("set").code(of_set, {"vi": 0, "emacs": 1}, {Editor.VI, Named.emacs}) == 3
     metric = SimpleNamespace(name="editor", discover=0.5, values=("vi",))

@@ -50,7 +50,7 @@ def _metric(rest: str = VECTOR, table: str = TABLE) -> Metric:
     return promised_catalog_of(table + rest).metrics["scores"]
 
 
-def test_auto_takes_codes_of_as_many_words_as_epsilon_asks_for() -> None:
+def test_auto_chooses_the_number_of_words_by_epsilon() -> None:
     metric = _metric()
     assert (metric.mechanism, metric.values) == ("vector.codes", ("speed", "ease", "looks"))
     assert metric.parameters == {"words": 256, "books": 4096, "max_length": 2.0}

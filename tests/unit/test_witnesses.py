@@ -190,7 +190,7 @@ def sign(tmp_path: Path) -> Callable[..., Checkpoint]:
     return sign
 
 
-def test_a_witness_cosigns_what_grew_and_what_is_the_same(
+def test_a_witness_cosigns_a_grown_or_equal_log(
     tmp_path: Path, log: Callable[..., Path], sign: Callable[..., Checkpoint]
 ) -> None:
     state = cosigned_file(tmp_path / "witness", OWN)

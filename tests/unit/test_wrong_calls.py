@@ -80,7 +80,7 @@ def test_an_error_that_no_number_of_reports_reaches_has_no_recommendation(capsys
         ("verify nofile", "nofile: is not a folder; give that of a backup"),
     ],
 )
-def test_a_refusal_names_what_was_typed(typed: str, message: str, capsys: Capture) -> None:
+def test_a_refusal_names_the_typed_text(typed: str, message: str, capsys: Capture) -> None:
     assert message in refusal_of(capsys, *typed.split())
 
 
@@ -97,7 +97,7 @@ def test_keys_in_a_file_are_refused_with_a_remedy(command: str, capsys: Capture)
     assert "cannot be written: File exists; something else is there: name another place" in refused
 
 
-def test_keys_and_certificates_that_exist_are_refused_with_what_renews_them(
+def test_existing_keys_and_certificates_are_refused_with_the_renewal(
     capsys: Capture,
 ) -> None:
     for words, remedy in (

@@ -53,7 +53,7 @@ def _opening(signed: Signed) -> tuple[OpeningKey, ...]:
     return read_opening_keys(signed.keys / "opening.keys.json")
 
 
-def test_a_device_seals_each_metric_as_its_catalog_says_and_the_person_sees_it(
+def test_a_device_encrypts_each_metric_with_its_kem_and_the_ledger_shows_it(
     sealed: Signed,
 ) -> None:
     shuffler = FakeShuffler()
@@ -107,7 +107,7 @@ def test_x_wing_protects_a_recording_after_x25519_is_broken(kem: Kem) -> None:
         assert abs(right - devices / 2) < 3 * sqrt(devices) / 2
 
 
-def test_keys_of_an_earlier_version_are_told_to_be_completed_and_stay_what_they_are(
+def test_keys_of_an_earlier_version_stay_and_get_the_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["keys", "new", str(tmp_path / "keys"), "--periods", "3"]) == 0
@@ -190,7 +190,7 @@ def test_a_batch_that_encryption_makes_too_large_is_refused(sealed: Signed) -> N
 
 
 @pytest.mark.parametrize("public", [b"", bytes(32), bytes(1216), b"\xff" * 1216])
-def test_a_half_that_is_none_or_protects_nothing_is_refused(sealed: Signed, public: bytes) -> None:
+def test_an_invalid_or_weak_x_wing_key_is_refused(sealed: Signed, public: bytes) -> None:
     key = sealed.bundle.keys[0]
     if not public:
         with pytest.raises(BadParameter, match="has no X-Wing half; make it with"):

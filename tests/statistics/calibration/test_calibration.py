@@ -51,10 +51,10 @@ PROVEN = {
     "Shuffled.delta": "test_no_shuffle_of_real_reports_reveals_more_than_proven",
     "Twins.values": "test_strings_that_set_the_same_bits_are_named_together",
     "Estimated.reports_stderr": ("test_every_interface_marks_an_estimated_number_of_reports"),
-    "Estimated.beginnings": "test_long_strings_are_found_by_their_beginning_and_said_so",
+    "Estimated.beginnings": "test_long_strings_are_found_by_their_beginning_and_marked",
     "Estimated.likely": "test_the_share_of_false_strings_is_within_the_accepted_one",
     "LikelyString.doubt": "test_the_share_of_false_strings_is_within_the_accepted_one",
-    "LikelyString.high": "test_the_surest_are_first_and_no_high_is_below_what_is_held",
+    "LikelyString.high": "test_likely_strings_begin_with_the_surest_and_no_high_is_too_low",
     "Slice.share": "test_three_parts_are_the_same_from_every_face_and_near_the_truth",
     "Released.noise": "test_the_noise_has_the_scale_that_theory_asks_for",
     **dict.fromkeys(
@@ -74,7 +74,7 @@ PROVEN = {
     ),
     **dict.fromkeys(
         ("Cell.score", "Cell.departs", "Association.p_value"),
-        "test_parts_that_are_independent_are_called_so_as_often_as_is_said",
+        "test_independent_parts_are_recognized_as_often_as_stated",
     ),
 }
 # Statements about what was asked or counted, and not about what is unsure.

@@ -46,7 +46,7 @@ def test_with_too_many_candidates_others_and_misfit_are_empty() -> None:
         ("rappor.basic", {"f": 0.5, "p": 0.25, "q": 0.75}),
     ],
 )
-def test_the_error_of_a_week_of_repeated_lies_is_as_said(
+def test_the_error_of_a_week_of_repeated_lies_is_as_stated(
     name: str, parameters: dict[str, float]
 ) -> None:
     """Of 480 errors the deviation is known to a twentieth; values of one week vary together."""

@@ -127,7 +127,7 @@ def test_an_app_of_react_reports_and_shows_the_ledger(
         expect(page.locator("output")).to_have_text("disabled")
 
 
-def test_a_server_reports_once_whoever_visits_and_however_often_it_starts(
+def test_a_server_reports_once_for_all_visitors_and_restarts(
     up: Developing, door: str, tmp_path: Path
 ) -> None:
     words = (str(up.bundle), door, str(tmp_path / "device"), "dark")

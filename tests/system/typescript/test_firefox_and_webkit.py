@@ -224,7 +224,7 @@ def test_without_storage_nothing_is_reported(engine: Engine, origin: str) -> Non
     ]
 
 
-def test_a_page_that_is_left_sends_what_waits_without_being_asked(
+def test_a_closing_page_sends_waiting_reports_by_itself(
     engine: Engine, up: Developing, origin: str, door: str
 ) -> None:
     engine.open(origin, door)

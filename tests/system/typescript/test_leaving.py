@@ -28,7 +28,7 @@ window.fetch = (url, how) => {
 pytestmark = needs_node
 
 
-def test_a_page_that_is_left_sends_what_waits_without_being_asked(
+def test_a_closing_page_sends_waiting_reports_by_itself(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:
     page = tab_of(device, origin, door)

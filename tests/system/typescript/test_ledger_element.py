@@ -156,7 +156,7 @@ def test_a_person_sees_what_local_mode_counts(
 
 
 @pytest.mark.thorough
-def test_readers_hear_a_table_with_heads_and_pages_have_their_own_words(
+def test_screen_readers_get_table_headers_and_page_titles(
     device: BrowserContext, origin: str, door: str
 ) -> None:
     page = _ledger_page(tab_of(device, origin, door), "de")

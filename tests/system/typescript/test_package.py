@@ -239,7 +239,7 @@ def test_the_npm_package_has_the_version_of_the_python_package() -> None:
     assert package["version"].replace("-dev.", ".dev") == project["version"]
 
 
-def test_its_lock_names_a_hash_for_everything_and_no_place() -> None:
+def test_the_npm_lock_has_hashes_and_no_addresses() -> None:
     text = (PACKAGE / "package-lock.json").read_text()
     assert '"resolved"' not in text
     assert text.count('"integrity"') >= 2

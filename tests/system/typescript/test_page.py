@@ -66,7 +66,7 @@ def test_hundreds_of_devices_are_counted_as_they_are(
 
 
 @pytest.mark.thorough
-def test_vectors_are_loaded_where_a_bundle_asks_for_them_and_their_means_come_back(
+def test_vector_code_is_loaded_only_for_bundles_that_need_it(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:
     page = device.new_page()

@@ -78,7 +78,7 @@ async ([script, type, shuffler]) => {
 
 
 @pytest.mark.thorough
-def test_a_connection_that_died_without_a_word_is_opened_anew(
+def test_a_silently_dead_connection_is_opened_again(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:
     device.add_init_script(REMEMBER)
@@ -176,7 +176,7 @@ def _service_answer(page: Page, script: str, kind: str, door: str) -> Any:
     return page.evaluate(ASK_SERVICE, [script, kind, door])
 
 
-def test_service_workers_report_by_an_entry_of_their_own_and_hear_why_by_the_pages(
+def test_service_workers_need_their_own_entry_and_the_pages_names_it(
     device: BrowserContext, site: Path, up: Developing, origin: str, door: str
 ) -> None:
     (site / "module.js").write_text(SERVICE.format(entry="/worker.js"))

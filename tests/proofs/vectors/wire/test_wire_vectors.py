@@ -35,7 +35,7 @@ def _answers_in(name: str) -> dict[str, Any]:
     return answers
 
 
-def test_the_bundle_says_what_it_said() -> None:
+def test_the_bundle_equals_the_known_answer() -> None:
     vector = _answers_in("bundle")
     bundle = open_bundle(
         vector["signed"].encode(), "known", operator=bytes.fromhex(vector["operator"])
@@ -75,7 +75,7 @@ def test_devices_of_a_crowd_make_the_same_dummies() -> None:
     assert make.dummies() == _answers_in("dummies")
 
 
-def test_tokens_are_what_they_were() -> None:
+def test_tokens_equal_the_known_answers() -> None:
     assert make.tokens() == _answers_in("tokens")
 
 
@@ -96,7 +96,7 @@ def _keys(name: str, vector: dict[str, Any]) -> tuple[PrivateKey, PublicKey]:
 
 
 @pytest.mark.parametrize("name", SEALS)
-def test_the_sealed_report_opens_where_it_is_bound_alone(name: str) -> None:
+def test_a_sealed_report_opens_only_for_its_stream_and_epoch(name: str) -> None:
     vector = _answers_in(name)
     key, _ = _keys(name, vector)
     sealed, stream, epoch = bytes.fromhex(vector["sealed"]), vector["stream"], vector["epoch"]
