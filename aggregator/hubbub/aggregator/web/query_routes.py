@@ -364,8 +364,8 @@ async def take_along(
     metric = query.collected.bundle.metric(question.name)
     if figure_kind(metric):
         answer = "figures"
-        # Figures have no strings.
-        whole_query, _ = meant_query(metric, refined, by_cohort=False)
+        # Figures have no strings, and no look at any time.
+        whole_query, _ = meant_query(metric, question.query, by_cohort=False)
         refined = EstimateQuery(range=whole_query.range, confidence=whole_query.confidence)
         with suppress(BatchTooSmall):
             if await _figures_of(query, question.name, whole_query) is None:
