@@ -49,8 +49,8 @@ def simulate_days(options: SimulateOptions, bundle: Bundle, rows: Rows) -> None:
         max_reports = max(run.reports for run in runs)
         raise BatchTooSmall(
             f'metric "{metric.name}": no day of any run reaches the minimum batch of '
-            f"{metric.fewest:,}; all {len(days.days):,} days together have {max_reports:,} reports "
-            "at most; give more people, or lower min_batch"
+            f"{metric.fewest:,}; {several(len(days.days), 'day')} together: at most "
+            f"{several(max_reports, 'report')}; give more people, or lower min_batch"
         )
     counts = days.all_counts.sum(axis=0).tolist()  # a person once a day
     if options.json:
