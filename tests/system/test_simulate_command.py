@@ -255,7 +255,12 @@ def test_a_mean_has_neither_marks_nor_a_top_list(capsys: Capture) -> None:
         ("theme", b"\x1f\x8b\x08\x00broken", "", "cannot be read: the gzip file ends too early"),
         ("theme", "a,20\n", "", "draw more people (--reports)"),
         ("size", "1\nnan\n", "", "line 2: its value is not one of"),
-        ("size", "11\n", "", "line 1: its value is not one of"),
+        (
+            "size",
+            "11\n",
+            "",
+            'line 1: its value is not one of metric "size" (value is not a number in [0, 10])',
+        ),
         ("size", "".join(f"{i / 10**5}\n" for i in range(20_000)), "", "different numbers; round"),
         ("nope", "a\n", "", 'metric "nope" is not in metrics.toml; it has ages, kept'),
         ("kep", "a\n", "", '; did you mean "kept"?'),
@@ -395,6 +400,15 @@ IN_ARMS = {
     ),
 }
 """By metric: its fields, people, and by arm the true figure of the last row."""
+
+
+def test_a_number_of_events_that_is_not_whole_is_refused(folder: Path, capsys: Capture) -> None:
+    rate = 'epsilon = 4.0\nrate = { of = "crashed", per = "started", most = 20 }'
+    (folder / "metrics.toml").write_text(catalog_toml(_metric("crashes", "auto", rate)))
+    for line in ("-1,5", "1.5,5", ",5"):
+        (folder / "people.csv").write_text(f"crashed,started\n{line}\n")
+        error = refusal_of(capsys, "simulate", "crashes", "--values", "people.csv")
+        assert 'of metric "crashes" (a number of events is not a whole number from 0 on)' in error
 
 
 @pytest.mark.parametrize("metric", IN_ARMS)

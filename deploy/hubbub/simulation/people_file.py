@@ -87,11 +87,12 @@ def read_truth(path: Path, rows: Rows, metric: Metric) -> Truth:
 
 
 def _listing(metric: Metric, error: Exception) -> str:
-    """The metric's first values, if the one of a line is not listed."""
-    if not isinstance(error, NotListed):
-        return ""
+    """The metric's first values, if the one of a line is not listed, or the rule that it breaks."""
     # PRIVACY: without what is similar to the value, which a person holds.
-    return f" ({first_names(metric.values or ())})"
+    if isinstance(error, NotListed):
+        return f" ({first_names(metric.values or ())})"
+    rule = str(error).removeprefix(f'metric "{metric.name}": ')
+    return f" ({rule})" if isinstance(error, ValueOutOfDomain) else ""
 
 
 def _check_arm(path: Path, number: int, arm: str | None, experiment: Experiment) -> None:

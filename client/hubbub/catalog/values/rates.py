@@ -100,9 +100,10 @@ class Rate(PastKind, Vector):
         """Both counts, by column, as a device would report them."""
 
         def read(texts: Mapping[str, str]) -> list[float]:
-            events = {name: int(texts[name]) for name in metric.values}
-            if min(events.values()) < 0:
-                raise ValueOutOfDomain("a number of events is below 0")
+            counts = {name: texts[name].strip() for name in metric.values}
+            if not all(map(str.isdecimal, counts.values())):
+                raise ValueOutOfDomain("a number of events is not a whole number from 0 on")
+            events = {name: int(count) for name, count in counts.items()}
             return self.computed(metric, 0, events, ())
 
         return read
