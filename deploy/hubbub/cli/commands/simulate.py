@@ -5,12 +5,13 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from math import inf
 from typing import Any, Final
 
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.discovery import counting
-from hubbub.cli.commands.simulate_days import say_above_most, simulate_days
+from hubbub.cli.commands.simulate_days import miss_text, say_above_most, simulate_days
 from hubbub.cli.commands.simulate_model import simulate_model
 from hubbub.cli.commands.simulate_options import FEWER_RUNS, RUNS, SimulateOptions
 from hubbub.cli.terminal.catalog_reading import chosen_metrics
@@ -137,7 +138,7 @@ def _show(plan: Plan, last_run: Run, summary: Summary) -> None:
                 f"{row.estimate:{digits}}",
                 f"{row.low:{digits}} to {row.high:{digits}}",
                 "yes" if row.detected else "",
-                "" if row.low <= row.true <= row.high else "misses",
+                miss_text(row.true, row.low, row.high, digits),
             )
             for row in rows[:_ROWS]
         ],
@@ -228,7 +229,7 @@ def _say_figures(last_run: Run, summary: Summary) -> None:
                 f"{row.true:,.4g}",
                 "" if row.estimate is None else f"{row.estimate:,.4g}",
                 f"{row.low:,.4g} " + ("up" if row.high is None else f"to {row.high:,.4g}"),
-                "" if row.holds else "misses",
+                miss_text(row.true, row.low, inf if row.high is None else row.high, ",.4g"),
             )
             for row in last_run.figures[:_ROWS]
         ],
@@ -259,7 +260,7 @@ def _say_further_results(plan: Plan, last_run: Run, summary: Summary, *, digits:
                     f"{row.true:{digits}}",
                     f"{row.share:{digits}}",
                     f"{row.low:{digits}} to {row.high:{digits}}",
-                    "" if row.low <= row.true <= row.high else "misses",
+                    miss_text(row.true, row.low, row.high, digits),
                 )
                 for row in last_run.public[:_ROWS]
             ],

@@ -90,6 +90,16 @@ def say_above_most(metric: Metric, codes: Sequence[Any], counts: Sequence[int]) 
         )
 
 
+def miss_text(true: float, low: float, high: float, digits: str) -> str:
+    """A mark if an interval misses the truth, and by how much if these digits do not show it."""
+    if low <= true <= high:
+        return ""
+    end = low if true < low else high
+    if f"{end:{digits}}" != f"{true:{digits}}":
+        return "misses"
+    return f"misses by {abs(true - end):.1g}"
+
+
 def _show(metric: Metric, series: DaySeries) -> None:
     """Shows the newest days of a value in the last run."""
     digits = ".2%" if metric.values is not None else ",.5g"
@@ -105,7 +115,7 @@ def _show(metric: Metric, series: DaySeries) -> None:
                 f"{row.low:{digits}} to {row.high:{digits}}",
                 "" if row.line is None else f"{row.line:{digits}}",
                 "" if row.line is None else f"{row.line_low:{digits}} to {row.line_high:{digits}}",
-                "" if row.low <= row.true <= row.high else "misses",
+                miss_text(row.true, row.low, row.high, digits),
             )
             for row in series.rows[-_ROWS:]
         ],
