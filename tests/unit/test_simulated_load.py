@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 from hubbub.client import SealedReport, Submitted, TryAgain
-from hubbub.simulation.load_devices import Load, _Devices
+from hubbub.simulation.load_devices import Load, Seen, _Devices
 from tests.conftest import CatalogFiles
 
 
@@ -28,10 +28,7 @@ class Away:
         """Nothing is open."""
 
 
-def test_a_report_that_leaves_at_a_later_wake_is_acknowledged_once(
-    catalog_files: CatalogFiles,
-) -> None:
-    stop = multiprocessing.get_context("spawn").Event()
+def _devices_of(catalog_files: CatalogFiles, away: Away) -> _Devices:
     load = Load(
         bundle=catalog_files.path,
         metrics=("crashed",),
@@ -41,9 +38,28 @@ def test_a_report_that_leaves_at_a_later_wake_is_acknowledged_once(
         dial=False,
         processes=1,
     )
-    devices = _Devices(load, 0, time.time(), stop)
-    away = Away(calls=1)
+    devices = _Devices(load, 0, time.time(), multiprocessing.get_context("spawn").Event())
     devices._shared = away
+    return devices
+
+
+def test_a_run_ends_if_the_shuffler_no_longer_answers(catalog_files: CatalogFiles) -> None:
+    devices = _devices_of(catalog_files, Away(calls=99))
+    devices._wake(0, time.time())
+    first = devices._snapshot()
+    assert (first.is_lost, devices._stop.is_set()) == (False, False)
+    devices._last_answer -= 60
+    devices._wake(0, time.time())
+    assert (devices._snapshot().is_lost, devices._stop.is_set()) == (True, True)
+    first.add(Seen(is_lost=True))
+    assert first.is_lost
+
+
+def test_a_report_that_leaves_at_a_later_wake_is_acknowledged_once(
+    catalog_files: CatalogFiles,
+) -> None:
+    away = Away(calls=1)
+    devices = _devices_of(catalog_files, away)
     devices._wake(0, time.time())
     first = devices._snapshot()
     assert (first.acknowledged, away.received) == (0, 0)

@@ -71,13 +71,15 @@ class Seen:
     `seconds` is the time from the first wake to the end; `calls` are durations of `report()`;
     `answers` are times from when a device was due to wake until its reports were acknowledged.
     `behind` counts wakes that began over 0.1 s late, which shows that this machine is too slow.
-    `acknowledged` counts reports that the shuffler accepted.
+    `acknowledged` counts reports that the shuffler accepted. `is_lost` is whether the run ended
+    early because the shuffler no longer answered.
     """
 
     seconds: float = 0.0
     wakes: int = 0
     behind: int = 0
     acknowledged: int = 0
+    is_lost: bool = False
     outcomes: Counter[str] = field(default_factory=Counter)
     calls: Times = field(default_factory=Times)
     answers: Times = field(default_factory=Times)
@@ -87,6 +89,7 @@ class Seen:
         self.wakes += other.wakes
         self.behind += other.behind
         self.acknowledged += other.acknowledged
+        self.is_lost |= other.is_lost
         self.outcomes += other.outcomes
         self.calls.counts += other.calls.counts
         self.answers.counts += other.answers.counts
@@ -127,6 +130,7 @@ class _Devices:
         self._begin, self._stop = begin, stop
         self._lock = threading.Lock()
         self._measurements = Seen()
+        self._last_answer = time.monotonic()
 
     def run(self, tell: Callable[[Seen], None]) -> None:
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(_THREADS)]
@@ -195,7 +199,14 @@ class _Devices:
     def _flush(self, device: SimulatedDevice, queued: int, until: float) -> None:
         """Sends the queued reports, and those that an earlier wake could not send."""
         acknowledged, dropped = device.flush(queued, max(0.0, until - time.monotonic()))
+        now = time.monotonic()
         with self._lock:
+            if acknowledged:
+                self._last_answer = now
+            elif queued and now - self._last_answer >= _FLUSH_SECONDS:
+                # Else each later wake would wait as long, for hours in all.
+                self._measurements.is_lost = True
+                self._stop.set()
             self._measurements.acknowledged += acknowledged
             self._measurements.outcomes += Counter(dropped=dropped.total())
 

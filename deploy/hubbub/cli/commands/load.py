@@ -151,6 +151,7 @@ def _figures(measurements: Seen, options: LoadOptions) -> dict[str, Any]:
         "devices": options.devices,
         "wakes": measurements.wakes,
         "behind": measurements.behind,
+        "shuffler_lost": measurements.is_lost,
         "report_call_us": shares(measurements.calls, 1e6),
         "until_acknowledged_ms": shares(measurements.answers, 1e3),
     }
@@ -170,6 +171,11 @@ def _show(figures: dict[str, Any]) -> None:
     devices, wakes = figures["devices"], figures["wakes"]
     idle = f"; {devices - wakes:,} of {devices:,} devices sent nothing" if wakes < devices else ""
     say(f"  {wakes:,} times a device reported every metric{idle}")
+    if figures["shuffler_lost"]:
+        say(
+            "  the shuffler no longer answered, so the run ended early: see hubbub status, start "
+            "the shuffler again, and repeat the run"
+        )
     for reason, number in figures["not_sent"].items():
         say(f"  {number:,} not acknowledged: {reason.replace('_', ' ')}")
     if figures["behind"]:
