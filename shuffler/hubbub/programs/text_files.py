@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
+from hubbub.errors.printable import visible
 
 _MAX_BYTES: Final = 1 << 28
 _SAVE: Final = "save it as UTF-8 text"
@@ -32,6 +33,9 @@ _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 _MAX_KEY_PARTS: Final = 256
 _PART: Final = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _LONG_KEY: Final = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{_MAX_KEY_PARTS}}}")
+
+# Of tomllib's error about a table or a field that stands there twice.
+_REPEATED: Final = re.compile(r"Cannot (?:declare|overwrite) .*\(at line (\d+), ")
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -108,9 +112,17 @@ def parse_toml(text: str) -> dict[str, Any]:
         )
     try:
         # Adding 0 removes negative zero, which languages write differently: -0.0, -0 and 0.
-        return tomllib.loads(text, parse_float=lambda digits: float(digits) + 0.0)
+        return tomllib.loads(f"{text}\n", parse_float=lambda digits: float(digits) + 0.0)
     except RecursionError:
         raise ValueError("nested too deeply; use fewer levels") from None
+    except tomllib.TOMLDecodeError as error:
+        if repeated := _REPEATED.match(str(error)):
+            repeated_line = text.split("\n")[int(repeated[1]) - 1].partition("=")[0].strip()
+            raise ValueError(
+                f"line {repeated[1]}: {visible(repeated_line[:80])} is there twice; rename or "
+                "delete one"
+            ) from error
+        raise
     except OverflowError as error:
         raise ValueError(str(error)) from error
 
