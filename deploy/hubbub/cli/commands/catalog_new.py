@@ -39,6 +39,8 @@ _SCHEMA: Final = "metrics.schema.json"
 _YEAR: Final = timedelta(days=365)
 # After this many reports the device stops reporting the metric: seven weeks of a daily one.
 _LIFETIME_REPORTS: Final = 50
+# A device that has stopped is not active.
+_ACTIVITY_REPORTS: Final = _YEAR.days
 _ENDS_AND_PARTS: Final = 3
 _KIND: Final = "number"
 _BUCKETS: Final = 64
@@ -213,7 +215,7 @@ def _add_metric(options: NewOptions) -> None:
     if before is not None and options.shuffler:
         raise BadParameter(f"--shuffler is only for a new catalog, and {path} exists; leave it out")
     _refuse_unused(options)
-    entry = "\n".join([*_experiment(options, before or ""), *_lines(name, _fields(options))])
+    entry = "\n".join([*_experiment(options, before or ""), *_lines(options)])
     if before is None:
         shuffler = _toml_text(options.shuffler or "127.0.0.1:7070")
         text = f"#:schema ./{_SCHEMA}\nshuffler = {shuffler}\n\n{entry}"
@@ -298,7 +300,7 @@ def _fields(options: NewOptions) -> dict[str, str]:
     fewest = options.min_batch
     if fewest is None:
         fewest = max(10, options.reports // 10)
-    lifetime = f"lifetime_epsilon = {_LIFETIME_REPORTS * options.epsilon!r}"
+    lifetime = f"lifetime_epsilon = {_lifetime_reports(options) * options.epsilon!r}"
     return {
         "description": _toml_text(description),
         "owner": _toml_text(owner),
@@ -312,6 +314,13 @@ def _fields(options: NewOptions) -> dict[str, str]:
         "limits": f"{{ reports_per_epoch = 1, {lifetime} }}",
         **({"experiment": _toml_text(options.experiment)} if options.experiment else {}),
     }
+
+
+def _lifetime_reports(options: NewOptions) -> int:
+    """The number of reports after which a device stops; as many as the answer needs."""
+    if options.activity:
+        return _ACTIVITY_REPORTS
+    return max(_LIFETIME_REPORTS, 1 + (options.retention or 0))
 
 
 def _missing_options(options: NewOptions) -> str:
@@ -415,14 +424,15 @@ def _value_fields(options: NewOptions) -> dict[str, str]:
     return fields | ({"outside": _toml_text("refuse")} if options.refuse else {})
 
 
-def _lines(name: str, fields: Mapping[str, str]) -> Iterator[str]:
+def _lines(options: NewOptions) -> Iterator[str]:
     """Yields the lines of the metric's table, each field below its meaning."""
+    name, fields = options.name, _fields(options)
     auto_fields = own_fields(json.loads(fields["mechanism"]))
     meanings = {item.name: item.entry.meaning for item in [*auto_fields, *fields_of(Metric)]}
     for field in fields_of(Metric):
         meanings |= {other: says.meaning for other, says in field.entry.others.items()}
     meanings["limits"] += (
-        f" With this value a device stops after {_LIFETIME_REPORTS} reports of its own."
+        f" With this value a device stops after {_lifetime_reports(options)} reports of its own."
     )
     yield f"[metrics.{_toml_text(name) if '.' in name else name}]"
     for key, value in fields.items():
