@@ -204,13 +204,18 @@ def _without_reports(**fields: object) -> Callable[[Route], None]:
 def test_a_refusal_for_too_few_reports_shows_where_the_rest_is(
     watched: Watched, home: House
 ) -> None:
-    watched.page.route("**/v1/metrics/theme", _without_reports(waiting=161, withheld=39))
-    page = watched.open(f"{home.page}/metric?name=theme")
-    text = page.inner_text("#flags")
-    assert "An answer needs 1,000 reports" in text
-    assert "161 wait at the shuffler" in text
-    assert "39 were withheld" in text
-    assert page.locator(".bad").count() == 0
+    reason = "the shuffler withheld 39 reports of 2026-11-22, whose crowds were smaller than 1,000"
+    for withheld, until, sentence in (
+        (0, "", "161 wait at the shuffler"),
+        (39, reason, f"T{reason[1:]}."),
+    ):
+        answer = _without_reports(waiting=161, withheld=withheld, until_first_batch=until)
+        watched.page.route("**/v1/metrics/theme", answer)
+        page = watched.open(f"{home.page}/metric?name=theme")
+        text = page.inner_text("#flags")
+        assert "An answer needs 1,000 reports" in text
+        assert sentence in text
+        assert page.locator(".bad").count() == 0
 
 
 @pytest.mark.parametrize("waiting", [0, pytest.param(None, marks=pytest.mark.thorough)])

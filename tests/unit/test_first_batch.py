@@ -16,6 +16,7 @@ from hubbub.aggregator.query.report_counts import (
     Terms,
     until_first_batch,
     upstream_reports,
+    withheld_sentence,
 )
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Counted
@@ -100,7 +101,10 @@ def test_a_development_refusal_shows_whether_reports_are_on_their_way(
     metrics: dict[str, Metric],
 ) -> None:
     developed = replace(metrics["crowded"], development=True)
-    none_text = "no report has reached the shuffler yet; devices send theirs within hold_seconds"
+    none_text = (
+        "no report has reached the shuffler yet; devices send at random moments, within an hour if "
+        "their app sets no other time"
+    )
     assert until_first_batch(developed, {}, 1.0, has_left=False) == none_text
     assert until_first_batch(developed, {}, 1.0, has_left=True) == ""
     assert until_first_batch(developed, None, 1.0, has_left=False) == ""
@@ -136,20 +140,36 @@ async def test_a_crowd_that_was_withheld_is_named_in_answers_refusals_and_lists(
     tags = [number.to_bytes(16) for number in range(5000)]
     await store.add(Window("crowded", 19_000), commit_of(tags, np.array([3000, 2000])))
     engine = QueryEngine(bundle, store, Upstream(), clock=lambda: 19_004 * 86_400.0)
-    sentence = (
-        "he shuffler withheld {} of 2022-01-09, whose streams ended below the minimum batch of {}; "
-        "no answer contains them"
-    )
+    sentence = "he shuffler withheld {} of 2022-01-09, whose {} {}; no answer contains them"
+    crowd = sentence.format("812 reports", "crowds were smaller than", "5,000")
+    pool = sentence.format("7 reports", "streams ended below the minimum batch of", "100")
     answer = await engine.estimate("crowded", EstimateQuery())
     assert (answer.dates, answer.withheld) == ("2022-01-08", 812)
-    assert answer.notes[0] == f"T{sentence.format('812 reports', '5,000')}."
+    assert answer.notes[0] == f"T{crowd}."
     before = await engine.estimate("crowded", EstimateQuery(range=EpochRange(epochs="2022-01-08")))
     assert (before.withheld, before.notes) == (0, [])
-    with pytest.raises(BatchTooSmall, match=f"; t{sentence.format('7 reports', '100')}; 200 rep"):
+    with pytest.raises(BatchTooSmall, match=f"; t{pool}; 200 rep"):
         await engine.estimate("theme", EstimateQuery())
     lines = {line.name: line.until_first_batch for line in await engine.metrics()}
-    assert lines["crowded"] == f"t{sentence.format('812 reports', '5,000')}"
-    assert lines["theme"].startswith(f"t{sentence.format('7 reports', '100')}; 200 reports")
+    assert lines["crowded"] == f"t{crowd}"
+    assert lines["theme"].startswith(f"t{pool}; 200 reports")
+
+
+@pytest.mark.parametrize(
+    ("acknowledged", "withheld", "reason"),
+    [
+        (7, 7, "whose streams ended below the minimum batch of 100"),
+        (307, 7, "which came after the last batch and were fewer than 100"),
+        (300, 300, "whose stream its table had lacked for 30 days"),
+    ],
+)
+def test_each_reason_for_withheld_reports_has_its_own_words(
+    metrics: dict[str, Metric], acknowledged: int, withheld: int, reason: str
+) -> None:
+    terms = {Window("theme", 19_001): {"acknowledged": acknowledged, "withheld": withheld}}
+    assert withheld_sentence(metrics["theme"], [19_001], terms) == (
+        f"the shuffler withheld {withheld} reports of 2022-01-09, {reason}; no answer contains them"
+    )
 
 
 async def test_a_refusal_for_past_epochs_names_the_epochs_with_reports(

@@ -1,6 +1,7 @@
 """The conservation law: the aggregator's terms, and the shuffler's with what waits there."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
@@ -104,20 +105,35 @@ def upstream_epochs(metric: Metric, terms: Terms | None) -> set[int]:
 
 
 def withheld_sentence(metric: Metric, epochs: Iterable[int], terms: Terms | None) -> str:
-    """Which reports of these epochs the shuffler withheld, without full stop.
+    """Which reports of these epochs the shuffler withheld, and why, without full stop.
 
     "" if there are none, or if the shuffler does not show it.
     """
-    counts = {epoch: upstream_reports(metric, [epoch], terms)[1] or 0 for epoch in epochs}
-    incomplete = [epoch for epoch, count in counts.items() if count]
-    if not incomplete:
+    of_epochs = set(epochs)
+    if upstream_reports(metric, of_epochs, terms)[1] is None:
         return ""
-    dates = epoch_dates(range(min(incomplete), max(incomplete) + 1), EPOCH_SECONDS[metric.epoch])
-    reports = several(sum(counts.values()), "report")
-    return (
-        f"the shuffler withheld {reports} of {dates}, whose streams ended "
-        f"below the minimum batch of {metric.fewest:,}; no answer contains them"
-    )
+    counts_by_reason: dict[str, Counter[int]] = {}
+    for window, counts in sorted((terms or {}).items()):
+        if window.stream in metric.streams and window.epoch in of_epochs and counts.get("withheld"):
+            epoch_counts = counts_by_reason.setdefault(_withheld_reason(metric, counts), Counter())
+            epoch_counts[window.epoch] += counts["withheld"]
+    texts = [
+        f"the shuffler withheld {several(counts.total(), 'report')} of "
+        f"{epoch_dates(range(min(counts), max(counts) + 1), EPOCH_SECONDS[metric.epoch])}, {reason}"
+        for reason, counts in counts_by_reason.items()
+    ]
+    return "; ".join([*texts, "no answer contains them"] if texts else [])
+
+
+def _withheld_reason(metric: Metric, counts: Mapping[str, int]) -> str:
+    """Why the shuffler withheld reports of a stream in one epoch, by its terms."""
+    if counts["withheld"] >= metric.fewest:
+        return "whose stream its table had lacked for 30 days"
+    if counts["withheld"] < counts.get("acknowledged", 0):
+        return f"which came after the last batch and were fewer than {metric.fewest:,}"
+    if metric.mix == "pool":
+        return f"whose streams ended below the minimum batch of {metric.fewest:,}"
+    return f"whose crowds were smaller than {metric.fewest:,}"
 
 
 def until_first_batch(
@@ -175,7 +191,10 @@ def _until_counted(metric: Metric, terms: Terms) -> str:
     )
     if in_flight:
         return f"{several(in_flight, 'report')} left the shuffler; ask again in a few seconds"
-    return "no report has reached the shuffler yet; devices send theirs within hold_seconds"
+    return (
+        "no report has reached the shuffler yet; devices send at random moments, within an hour if "
+        "their app sets no other time"
+    )
 
 
 # Two services are queried one after the other: reports that move meanwhile are on neither side.

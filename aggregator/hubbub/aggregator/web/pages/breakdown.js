@@ -1,7 +1,7 @@
 // A metric by a public field of the devices: each part compared with all others, and the parts
 // without an answer.
 /* global d3 */
-import { $, ask, noticeText, notesText, count, h, inFull, inUnit, ofMeans, printable } from "./shell.js";
+import { $, ask, noticeText, notesText, count, h, inFull, inUnit, ofMeans, printable, figure } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { textOf } from "./percentiles.js";
@@ -43,7 +43,7 @@ export class BrokenDown {
 function unansweredParts(answer) {
   const unanswered = answer.parts.filter((part) => !part.answered && (part.part !== "unlisted" || part.reports));
   if (!unanswered.length) return "";
-  const parts = unanswered.map((part) => `${printable(part.part)} (${count(part.reports)})`).join(", ");
+  const parts = unanswered.map((part) => `${printable(part.part)} (${count(part.reports)}${part.withheld ? `, ${count(part.withheld)} withheld` : ""})`).join(", ");
   return ` Below the minimum batch of ${count(answer.min_batch)} reports, so without an answer: ${parts}.`;
 }
 
@@ -77,7 +77,7 @@ async function show(answer) {
     bars(drawing, rows, "Each part with its intervals; the table has the same", {
       most: mean ? null : 1,
       axis: mean ? inUnit("mean", answer) : "share of the part’s reports",
-      format: mean ? d3.format("~g") : d3.format(".0%"),
+      format: mean ? figure : d3.format(".0%"),
       exact: mean ? inFull : d3.format(".2%"),
     });
   }

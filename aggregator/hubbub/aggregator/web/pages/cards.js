@@ -1,5 +1,5 @@
 // A metric's card on the overview: a short answer, requested when the card becomes visible.
-import { ask, errorOf, noticeText, count, figure, h, measured, nameElement, ofMeans, percent, printable } from "./shell.js";
+import { ask, asSentence, errorOf, noticeText, count, figure, h, measured, nameElement, ofMeans, percent, printable } from "./shell.js";
 import { spark, sparkLine } from "./charts.js";
 import { drawnPercentiles, endsOf, nameOf } from "./percentiles.js";
 
@@ -88,7 +88,7 @@ function reason(metric, error) {
 
 const tooFewText = (metric) =>
   metric.until_first_batch
-    ? `${printable(metric.until_first_batch, 400)}.`
+    ? asSentence(metric.until_first_batch)
     : `Too few reports yet: an answer needs ${count(metric.min_batch)}.`;
 
 /** A model's progress. Round 0 finds where the columns lie and changes no weight. */
@@ -172,7 +172,7 @@ function ofValue(row, answer) {
     h(
       "dd",
       {},
-      isPossible(row) ? [h("b", {}, percent(row.share)), " "] : [],
+      isPossible(row) ? [h(row.detected ? "b" : "span", {}, percent(row.share)), " "] : [],
       h("span", { class: "muted" }, `${low} to ${high}`),
     ),
   );

@@ -75,8 +75,14 @@ export const percent = (share, digits = 1) =>
 /** Whether an answer's rows are numbers in the metric's own unit, and not counts. */
 export const ofMeans = ({ kind }) => ["mean", "vector", "rate", "activity"].includes(kind);
 
+/** A text of the service as a sentence. */
+export function asSentence(text) {
+  const safe = printable(text, 600);
+  return `${safe[0].toUpperCase()}${safe.slice(1)}${safe.endsWith(".") ? "" : "."}`;
+}
+
 /** The notes of an answer as sentences. */
-export const notesText = ({ notes }) => notes.map((note) => ` ${printable(note, 400)}.`).join("");
+export const notesText = ({ notes }) => notes.map((note) => ` ${asSentence(note)}`).join("");
 
 /** A moment as text, with its time zone. */
 export const utc = (time) => `${time.slice(0, 16).replace("T", " ")} UTC`;

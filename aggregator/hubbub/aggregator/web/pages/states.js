@@ -1,5 +1,5 @@
 // The states that replace an answer: what happened, why, and what to do next.
-import { Refused, Unreachable, button, count, h, printable } from "./shell.js";
+import { Refused, Unreachable, asSentence, button, count, h, printable } from "./shell.js";
 
 const AGAIN_SECONDS = 5;
 // Kinds of metrics that report an event without a value.
@@ -100,7 +100,7 @@ export function tooFewReports(metric, remedies = {}) {
     const waits = isUnknown ? "; the number of reports at the shuffler is unknown here" : "";
     return state(isUnknown ? "No answer yet" : "Nothing was reported yet", [
       metric.until_first_batch
-        ? `${printable(metric.until_first_batch, 400)}.`
+        ? asSentence(metric.until_first_batch)
         : `The first answer comes with ${many} report${metric.min_batch === 1 ? "" : "s"}${waits}.`,
       metric.figures && `A device reports a ${metric.figures} once its ${metric.epoch_length} is over.`,
       "An app reports by:",
@@ -112,11 +112,9 @@ export function tooFewReports(metric, remedies = {}) {
     [
       `An answer needs ${many} reports, so that each hides in a crowd; the selected epochs have fewer.`,
       metric.until_first_batch
-        ? `${printable(metric.until_first_batch, 400)}.`
+        ? asSentence(metric.until_first_batch)
         : metric.waiting &&
         `${count(metric.waiting)} wait at the shuffler, until there are enough of them or until their epoch is over.`,
-      metric.withheld &&
-        `${count(metric.withheld)} were withheld: their epoch ended with too few of them.`,
       metric.reports < metric.min_batch &&
         "Wait for more, or give the metric longer epochs in the catalog.",
     ],
