@@ -1,6 +1,7 @@
 """Take it with you: what is printed for shell and notebook gives the same numbers as it stands."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.web.query_commands import Reached, commands
+from hubbub.installation.local_run import program, shell_path
 from tests.interfaces.running_aggregator import STRINGS, House
 from tests.support import web
 from tests.support.pasted_code import in_notebook, in_shell
@@ -56,6 +58,19 @@ def test_newest_is_the_epoch_that_was_shown_and_names_are_no_code() -> None:
     assert "anytime=True" in often.notebook
     many = EstimateQuery(candidates=tuple(map(str, range(201))))
     assert "save them as a list" in commands("page", many, "", reached).shell
+
+
+def test_a_command_has_no_absolute_path_where_a_shorter_name_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert shell_path(tmp_path / "a home") == "'a home'"
+    assert shell_path(Path("/elsewhere/home")) == "/elsewhere/home"
+    script = Path(sys.executable).with_name("hubbub")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program() == str(script)
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert program() == "hubbub"
 
 
 def test_an_invalid_origin_is_refused(home: House) -> None:

@@ -7,6 +7,7 @@ next start continues from it.
 import fcntl
 import os
 import shlex
+import shutil
 import socket
 import sys
 import time
@@ -296,14 +297,14 @@ class LocalRun:
             notice.write_text(self._notice, encoding="utf-8")
         tls, development = {"tls": self.home / "tls"}, ["--dev"] if self._development else []
         outlets = {name.replace("_", "-"): place for name, place in self._outlets.items()}
-        local, home = "127.0.0.1:{}".format, self.home.absolute()
+        local = "127.0.0.1:{}".format
         of_aggregator = {
             "bundle": self.bundle_path.with_name(OPERATORS),
             "keys": self.home / "keys" / "opening.keys.json",
             "listen": local(self.ports.ingest),
             "metrics-listen": local(self.ports.aggregator_metrics),
             "http-listen": local(self.ports.page),
-            "http-command": f"{program()} {{}} --home {shlex.quote(str(home))}",
+            "http-command": f"{program()} {{}} --url {self.endpoints.page.rstrip('/')}",
             "http-notice": notice.read_text("utf-8") if notice.exists() else "",
             "shuffler-status": self.shuffler_status,
             **outlets,
@@ -371,8 +372,16 @@ def _command_line(options: Mapping[str, object]) -> list[str]:
 
 
 def program() -> str:
-    """The path of this command."""
+    """This command as a shell in the current folder takes it: its name if PATH has it."""
     script = Path(sys.executable).with_name("hubbub")
+    if shutil.which("hubbub") == str(script):
+        return "hubbub"
     if script.exists():
-        return shlex.quote(str(script))
+        return shell_path(script)
     return f"{shlex.quote(sys.executable)} -m hubbub.cli"
+
+
+def shell_path(path: Path) -> str:
+    """The path as a word of a shell's line, relative if it lies in the current folder."""
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))

@@ -36,7 +36,7 @@ from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.fields.rules import Interval
 from hubbub.installation.keys_and_bundles import DEMO_DEVICE
-from hubbub.installation.local_run import LocalRun, Ports, program
+from hubbub.installation.local_run import LocalRun, Ports, program, shell_path
 from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, option, options
@@ -318,7 +318,7 @@ def _show_next(run: LocalRun, *, keep: bool) -> None:
     if not keep:
         say(f"{program()} demo --keep leaves all this running, with a web page to look at it.")
         return
-    ask = f"{program()} {{}} --home {run.home}"
+    ask = f"{program()} {{}} --home {shell_path(run.home)}"
     pair = BOTH_WAYS[1]
     say(f"Look at it: {run.endpoints.page}   (Ctrl-C ends it; state in {run.home})")
     say(f"  both ways: {run.endpoints.page}metric?name={pair.crowd}&beside={pair.alone}")
@@ -326,7 +326,7 @@ def _show_next(run: LocalRun, *, keep: bool) -> None:
     say(f"  {ask.format('top homepage')}")
     say(f"  {ask.format('trend ' + BOTH_WAYS[0].crowd)}")
     say(f"  {ask.format('cross ' + CROSSED)}")
-    say(f"  {program()} privacy card {run.home / 'metrics.toml'}")
+    say(f"  {program()} privacy card {shell_path(run.home / 'metrics.toml')}")
     say("A metric of your own, in a quarter of an hour: docs/tutorial/first-metric.md")
 
 
