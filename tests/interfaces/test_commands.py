@@ -206,8 +206,8 @@ def test_files_are_written_by_their_names(home: House, tmp_path: Path, capsys: C
     for words, message in (
         (["query", "theme", "--out", str(tmp_path / "a.txt")], "name it .csv"),
         (["query", "theme", "--out", str(tmp_path / "no" / "a.csv")], "cannot be written"),
-        (["top", "theme", "-n", "0"], "--number 0 is below 1"),
-        (["trend", "theme", "-n", "-2"], "--number -2 is below 1"),
+        (["top", "theme", "-n", "0"], "--number 0 is outside [1, 1000]"),
+        (["trend", "theme", "-n", "51"], "--number 51 is outside [1, 50]"),
         (["trend", "theme", "--value", "nope"], 'one of its values, as in its estimates: "'),
         (["export", "theme"], "hubbub query METRIC --out FILE; with a row per epoch, hubbub trend"),
         (["query", "theme", "--confidence", "nan"], "--confidence nan is outside [1e-06, 0.999"),

@@ -196,7 +196,8 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: Capture) -> None:
         ("--values 4 --epsilon 1 --detect 0", "--detect 0 is outside (0, 1)"),
         ("--values 4 --epsilon 1 --error nan", "--error nan is outside (0, 1)"),
         ("--values 4 --reports 10 --error 0.0001", "10 reports are too few"),
-        ("--mean 24 0 --epsilon 1 --reports 9", "are not a range"),
+        ("--mean 24 0 --epsilon 1 --reports 9", "--mean: low 24.0 and high 0.0 are not a range"),
+        ("--ranges 9 24 0 --epsilon 1 --reports 9", "for example: hubbub plan --ranges 12 0 60"),
         ("--values 4 --epsilon 1 --detect 0.1 --whose reporters", "--whose goes with --error"),
     ],
 )

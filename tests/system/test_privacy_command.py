@@ -162,6 +162,12 @@ def test_a_number_out_of_range_is_named_in_the_callers_unit(option: str, capsys:
     assert f"{option} -1 is outside [" in refusal_of(capsys, *arguments, option, "-1")
 
 
+@pytest.mark.parametrize("option", ["--delta", "--times", "--sampling"])
+def test_compose_names_an_option_that_is_out_of_range(option: str, capsys: Capture) -> None:
+    arguments = ["privacy", "compose", "--epsilon", "1", "--delta", "1e-8"]
+    assert f"{option} -1 is outside " in refusal_of(capsys, *arguments, option, "-1")
+
+
 def test_max_local_is_refused_beside_a_given_local_epsilon(capsys: Capture) -> None:
     arguments = ["privacy", "crowd", "--reports", "100", "--values", "4", "--local-epsilon", "3"]
     assert "--max-local needs --central" in refusal_of(capsys, *arguments, "--max-local", "2")

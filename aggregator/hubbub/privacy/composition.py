@@ -24,7 +24,7 @@ from hubbub.privacy.amplification import sampled
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-_MAX_TIMES: Final = 10_000_000
+MAX_TIMES: Final = 10_000_000
 # Parts of the smallest epsilon in the grid to which losses are rounded up.
 _GRID: Final = 200
 _GAUSSIAN_GRID: Final = 1e-4
@@ -59,8 +59,8 @@ class Event:
             raise BadParameter(f"delta {self.delta} is outside [0, 1)")
         if not 0 < self.sampling <= 1:
             raise BadParameter(f"sampling {self.sampling} is outside (0, 1]")
-        if not (isinstance(self.times, int) and 1 <= self.times <= _MAX_TIMES):
-            raise BadParameter(f"times {self.times} is outside [1, {_MAX_TIMES}]")
+        if not (isinstance(self.times, int) and 1 <= self.times <= MAX_TIMES):
+            raise BadParameter(f"times {self.times} is outside [1, {MAX_TIMES}]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,10 @@ from hubbub.query_results.columns import HEADS, QueryName
 Row = dict[str, Any]
 Document = Mapping[str, Any]
 
+MAX_TOP: Final = 1000
+"""The largest number of values of a ranking."""
+MAX_SERIES: Final = 50
+"""The largest number of lines of a trend."""
 
 _ROWS: Final[Mapping[QueryName, str]] = {
     "metrics": "metrics",

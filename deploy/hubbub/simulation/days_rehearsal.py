@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
-from hubbub.aggregator.query.trends import MAX_SERIES, MEAN, Shift, Trended, trend
+from hubbub.aggregator.query.trends import MEAN, Shift, Trended, trend
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw, family_for
 from hubbub.bundles import Bundle
@@ -16,6 +16,7 @@ from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period
 from hubbub.catalog.discovery import counting
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BatchTooSmall
+from hubbub.query_results.rows import MAX_SERIES
 from hubbub.simulation.people_file import Days, Numbers
 from hubbub.simulation.rehearsal import DrawnStore, as_window
 from hubbub.simulation.truth import Comparison, true_values, with_truth

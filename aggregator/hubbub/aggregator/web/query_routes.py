@@ -31,7 +31,7 @@ from hubbub.aggregator.query.experiments import Experimented, experimented
 from hubbub.aggregator.query.figures import Figured, figure_kind, meant_query
 from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.aggregator.query.report_counts import PipelineStatus
-from hubbub.aggregator.query.trends import MAX_SERIES, Trended
+from hubbub.aggregator.query.trends import Trended
 from hubbub.aggregator.query.watched_reports import Watched
 from hubbub.aggregator.web.parameters import (
     OPENAPI,
@@ -55,13 +55,12 @@ from hubbub.aggregator.web.query_commands import Commands, commands
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.errors import BatchTooSmall, TooFewEpochs
 from hubbub.query_results.columns import COLUMNS, Column, QueryName
-from hubbub.query_results.rows import whole_rows
+from hubbub.query_results.rows import MAX_SERIES, MAX_TOP, whole_rows
 
 _TYPES: Final = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
-_MAX_TOP: Final = 1000
 
 Route = TypeVar("Route", bound=Callable[..., Any])
-Number = Annotated[int, Query(ge=1, le=_MAX_TOP, description="how many")]
+Number = Annotated[int, Query(ge=1, le=MAX_TOP, description="how many")]
 Follow = Annotated[list[str] | None, Query(max_length=MAX_SERIES, description="values to follow")]
 Part = Annotated[
     str, Query(max_length=200, description="one of the metric's parts; none: the first")

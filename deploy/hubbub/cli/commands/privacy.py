@@ -20,7 +20,7 @@ from hubbub.fields.rules import Interval
 from hubbub.installation.keys_and_bundles import DEMO_DEVICE
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, max_posterior, meaning
-from hubbub.privacy.composition import Event, compose
+from hubbub.privacy.composition import MAX_TIMES, Event, compose
 from hubbub.privacy.leaflet import claims, leaflet
 from hubbub.privacy.papers import DECIDE, papers, store_files
 from hubbub.privacy.verdict import verdict
@@ -53,7 +53,9 @@ class DiffOptions:
 class AmplifyOptions:
     epsilon: float = option("privacy loss of one report, nats")
     reports: int = option("number of reports in the batch")
-    delta: float = option("delta of the central guarantee (%(default)s)", default=DELTA)
+    delta: float = option(
+        "delta of the central guarantee (%(default)s)", default=DELTA, within=Interval(0, 1, "()")
+    )
     total_variation: float | None = option(
         "total variation between the payloads of two values, if it is smaller than epsilon allows",
         metavar="V",
@@ -65,14 +67,23 @@ class AmplifyOptions:
 class ComposeOptions:
     epsilon: tuple[float, ...] = option("privacy loss of an event, nats (repeatable)")
     sigma: tuple[float, ...] = option("standard deviation of a Gaussian event (repeatable)")
-    times: int = option("number of times that each event happens (%(default)s)", default=1)
+    times: int = option(
+        "number of times that each event happens (%(default)s)",
+        default=1,
+        within=Interval(1, MAX_TIMES),
+    )
     sampling: float = option(
-        "chance that a person takes part in an event (%(default)s)", default=1.0
+        "chance that a person takes part in an event (%(default)s)",
+        default=1.0,
+        within=Interval(0, 1, "(]"),
     )
     history: Path | None = option(
         'JSON list of further events, such as [{"epsilon": 0.5, "times": 12}]'
     )
-    delta: float = option("delta of all events together")
+    delta: float = option(
+        "chance that the bound on all events together fails, such as 1e-8",
+        within=Interval(0, 1, "()"),
+    )
     json: bool = option("print the figures as JSON")
 
 

@@ -36,7 +36,7 @@ from hubbub.fields.rules import Interval
 from hubbub.notebook import Answer, Connection
 from hubbub.programs.command_line import command, read_number
 from hubbub.programs.options import Exclusive, argument, option, options
-from hubbub.query_results.rows import Row, rows
+from hubbub.query_results.rows import MAX_SERIES, MAX_TOP, Row, rows
 from hubbub.query_results.sentences import (
     association_sentence,
     percentile_sentences,
@@ -100,7 +100,7 @@ class QueryOptions:
 class TopOptions:
     question: QuestionOptions
     number: int = option(
-        "number of values (%(default)s)", default=10, other_name="-n", within=Interval(1)
+        "number of values (%(default)s)", default=10, other_name="-n", within=Interval(1, MAX_TOP)
     )
 
 
@@ -127,7 +127,7 @@ class TrendOptions:
         "number of values, instead of --value (%(default)s)",
         default=5,
         other_name="-n",
-        within=Interval(1),
+        within=Interval(1, MAX_SERIES),
     )
     ranks: PercentileOptions
 

@@ -10,6 +10,7 @@ from hubbub.catalog import Metric
 from hubbub.cli.terminal.catalog_reading import LastBundle, chosen_metrics
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism
+from hubbub.mechanisms.number_range import Range
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import MAX_PARTS
 from hubbub.mechanisms.vector_codes import VectorCodes
@@ -56,7 +57,13 @@ class MetricsOptions:
 
 _QUESTION: Final = Group("the question, instead of --metric")
 _KINDS: Final = ("values", "strings", "mean", "ranges", "set", "parts", "vector")
-_EXAMPLES: Final = {"set": "--set 40 5", "parts": "--parts 7 16 14 2", "vector": "--vector 16 1"}
+_EXAMPLES: Final = {
+    "mean": "--mean 0 60",
+    "ranges": "--ranges 12 0 60",
+    "set": "--set 40 5",
+    "parts": "--parts 7 16 14 2",
+    "vector": "--vector 16 1",
+}
 _MAX_VALUES: Final = 1 << 20
 _STRINGS: Final = 100
 
@@ -158,9 +165,11 @@ def _draft(kind: str, figures: Any) -> MetricDraft:  # noqa: PLR0911 one for eac
             return MetricDraft(kind="strings", size=_size(figures, 1))
         case "mean":
             low, high = figures
+            Range(low, high)  # refuses what is no range
             return MetricDraft(kind="mean", size=1, low=low, high=high)
         case "ranges":
             size, low, high = figures
+            Range(low, high)
             return MetricDraft(kind="ranges", size=_size(size, 2), low=low, high=high)
         case "set":
             size, max_members = figures
