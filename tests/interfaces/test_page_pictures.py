@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from hubbub.cli.terminal.answer_tables import show_estimates
+from hubbub.query_results.cell_text import number_text
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import House
 from tests.support import web
@@ -33,9 +34,9 @@ CATALOG = HEAD + "".join(
 )
 TRUE_COUNTS: dict[str, Mapping[Any, int] | list[Mapping[Any, int]]] = {
     "rare": {0: 9_999, 1: 1},
-    "long": {0: 3_000, 1: 7_000},
+    "long": [{0: 3_000, 1: 7_000}] * 2,
     "alike": [*[{0: 5_000, 1: 3_000, 2: 2_000}] * 2, {0: 4_000, 1: 3_500, 2: 2_500}],
-    "took": {0: 1_000, 1: 6_000, 2: 3_000},
+    "took": [{0: 1_000, 1: 6_000, 2: 3_000}] * 2,
     "plugins": {1: 4_000, 3: 6_000},
     "scores": [{(1.0, -1.0): 10_000}, *[{(0.5, 1.0): 10_000}] * 2],
 }
@@ -74,7 +75,7 @@ def test_a_vector_shows_the_mean_of_each_coordinate_in_its_own_unit(
     watched.settled()
     card = page.locator(".card:has-text('scores')")
     for value in values:
-        expect(card).to_contain_text(f"{value['low']:.3f}")
+        expect(card).to_contain_text(number_text(value["low"], value["stderr"], end="low"))
         expect(card).to_contain_text(value["value"])
 
 
@@ -88,6 +89,7 @@ def test_names_that_differ_in_their_middle_are_shown_whole(
     names = page.locator("#bars g.row > text").all_text_contents()
     assert len(set(names)) == len(ALIKE)
     expect(page.locator("#trend .tick").first).to_be_visible()
+    assert sum(":" in mark for mark in _marks(page, "#trend")) == 0, "days have no hours"
     expect(page.locator("#compared svg")).to_be_visible()
     table = page.locator("#compared .wide")
     assert table.evaluate("one => one.scrollWidth - one.clientWidth") <= 0, "all is in sight"
@@ -108,7 +110,7 @@ def test_names_that_differ_in_their_middle_are_shown_whole(
 
 
 @pytest.mark.thorough
-def test_no_axis_of_counts_or_shares_goes_below_zero_and_the_page_says_why_a_bar_does(
+def test_no_axis_of_counts_or_shares_goes_below_zero_and_bars_end_in_their_intervals(
     watched: Watched, address: str
 ) -> None:
     values = web.get(f"{address}/v1/metrics/rare/estimates").json()["values"]
@@ -118,6 +120,12 @@ def test_no_axis_of_counts_or_shares_goes_below_zero_and_the_page_says_why_a_bar
     assert "0" in marks
     assert not [mark for mark in marks if mark[0] in "-\N{MINUS SIGN}"]
     expect(page.locator("#bars-notes")).to_contain_text("An estimate below 0, or above all")
+    for row in page.locator("#bars g.row").all():
+        bar, whisker = (row.locator(part).bounding_box() for part in ("rect", ".whisker"))
+        assert bar
+        assert whisker
+        assert -2 < bar["x"] + bar["width"] - whisker["x"] < whisker["width"] + 2
+    expect(page.locator("#trend")).to_have_text(re.compile("^One epoch has an answer"))
     page.goto(f"{address}/metric?name=long")
     watched.settled()
     expect(page.locator("#bars-notes")).not_to_contain_text("An estimate below 0")
@@ -125,8 +133,7 @@ def test_no_axis_of_counts_or_shares_goes_below_zero_and_the_page_says_why_a_bar
     shares = page.locator(".card:has-text('rare') dd")
     expect(shares).to_have_count(3)
     bold = [share.locator("b").count() for share in shares.all()]
-    can = [v["low"] <= v["estimate"] <= v["high"] for v in values]  # the largest first
-    assert bold == can
+    assert bold == [value["detected"] and value["estimate"] <= value["high"] for value in values]
 
 
 def test_names_that_differ_at_their_ends_are_shown_differently(
@@ -181,7 +188,11 @@ def test_percentiles_are_drawn_across_the_bars_and_over_time(
             "p95",
             "p99",
         ]
+        numbers = page.locator("#percentiles tbody td:nth-child(2)").all_inner_texts()
+        assert [texts[0].split()[1], texts[1].split()[1]] == [numbers[2], numbers[5]]
         assert page.locator("#percentile-trend svg").count() == 1
+        axis = page.locator("#bars svg > text.soft")
+        expect(axis).to_have_text("reports; values in ms")
     with Watched(browser) as watched:
         page = watched.open(f"{address}/metric?name=rare")
         assert not page.locator("#percentiles").is_visible()

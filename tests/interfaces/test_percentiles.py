@@ -9,7 +9,7 @@ import pytest
 
 import hubbub.notebook
 from hubbub.cli.main import main
-from hubbub.query_results.sentences import percentile_sentences
+from hubbub.query_results.sentences import percentile_sentences, sentences_below
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import DAYS, House
 from tests.support import web
@@ -123,7 +123,13 @@ def test_a_percentile_is_read_as_answers_write_it_and_a_share_refused(
     assert captured.err == ("percentile 0.5 has 0.5% of the numbers below it; 50% is written 50\n")
 
 
-def test_a_comparison_shows_how_far_percentiles_moved(home: House, capsys: Capture) -> None:
+def test_a_comparison_shows_how_far_percentiles_moved_and_the_page_the_same(
+    watched: Watched, home: House, capsys: Capture
+) -> None:
+    page = watched.open(f"{home.page}/metric?name=launches")
+    text = page.inner_text("#compared").lower()
+    for sentence in sentences_below("compare", _estimates(home, "launches", "compare").json()):
+        assert sentence.lower() in text
     document = _estimates(home, "launches", "compare", percentile="50").json()
     [median] = document["percentiles"]
     assert median["low"] <= 0 <= median["high"]

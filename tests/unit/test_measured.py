@@ -73,3 +73,15 @@ def test_the_trend_of_a_percentile_shows_whole_intervals() -> None:
     [ends] = [column for column in COLUMNS["trend"] if column.fields == ("low", "high")]
     row = {"share": 8.1, "stderr": 1.19, "low": 5.859375, "high": 10.546875}
     assert cell(ends, row, of_means=True) == "5.8 to 10.6"
+
+
+def test_a_percentile_has_the_digits_that_its_interval_leaves_and_the_ends_have_all() -> None:
+    columns = {column.field: column for column in COLUMNS["percentiles"]}
+    row = {"number": 726.54, "number_low": 312.5, "number_high": 1500.0}
+    texts = [cell(columns[field], row, of_means=False) for field in ("number", "number_low")]
+    assert texts == ["727", "312.5 to 1,500"]
+
+
+def test_a_change_that_rounds_to_zero_has_no_minus() -> None:
+    [change] = [column for column in COLUMNS["compare"] if column.field == "difference"]
+    assert cell(change, {"difference": -0.00001}, of_means=False) == "+0.00"

@@ -63,7 +63,7 @@ _FORMATTERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "reports": lambda number: f"{number:z,.0f}",
     "share": lambda share: f"{share:z.1%}",
     "level": lambda level: f"{level:z.2%}",
-    "change": lambda change: f"{100 * change:+.2f}",
+    "change": lambda change: f"{100 * change:+z.2f}",
     "probability": lambda chance: f"{chance:.2g}",
     "confidence": lambda sure: rounded_down(sure) if sure >= _TELLING else "too close to call",
     "epsilon": lambda epsilon: f"{epsilon:.3f}",
@@ -114,7 +114,8 @@ def cell(column: Column, row: Row, *, of_means: bool) -> str:
     of_number = column.unit == "number" or (of_means and column.unit in _OF_NUMBERS)
     # Reports are whole numbers, unless their error is less than one of them.
     has_decimals = column.unit == "reports" and 0 < _error(row) < 1
-    error = _error(row) if of_number or has_decimals else None
+    of_percentile = "number_" if column.field == "number" else ""
+    error = _error(row, of_percentile) if of_number or has_decimals else None
     names: Sequence[End] = ("low", "high") if column.to else ("",)
     ends = [
         _format_value(column.unit, value, error, name)
@@ -124,9 +125,13 @@ def cell(column: Column, row: Row, *, of_means: bool) -> str:
     return f"{ends[0]} or more" if None in values else " to ".join(ends)
 
 
-def _error(row: Row) -> float:
-    """The standard error of a row's numbers, or an approximation by its interval; else 0."""
-    error, low, high = (row.get(field) for field in ("stderr", "low", "high"))
+def _error(row: Row, interval: str = "") -> float:
+    """The standard error of a row's numbers, or an approximation by its interval; else 0.
+
+    `interval` is the beginning of the names of the interval's ends.
+    """
+    ends = f"{interval}low", f"{interval}high"
+    error, low, high = (row.get(field) for field in ("stderr", *ends))
     if isinstance(error, int | float):
         return error
     if isinstance(low, int | float) and isinstance(high, int | float):

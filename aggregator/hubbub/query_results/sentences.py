@@ -65,11 +65,13 @@ def _interval(row: Mapping[str, Any]) -> str:
 
 
 def _shift_text(row: Mapping[str, Any]) -> str:
+    error = error_of(row["low"], row["high"])
     return (
         f"{_name_list(row)} from {_figure(row, 'before')} to {_figure(row, 'after')}, "
         f"{_figure(row, 'difference', '+')} "
-        f"({number_text(row['low'], sign='+', end='low')} to "
-        f"{number_text(row['high'], sign='+', end='high')})" + (", moved" if row["moved"] else "")
+        f"({number_text(row['low'], error, sign='+', end='low')} to "
+        f"{number_text(row['high'], error, sign='+', end='high')})"
+        + (", moved" if row["moved"] else "")
     )
 
 
@@ -132,7 +134,7 @@ def _line_sentences(answer: Mapping[str, Any]) -> list[str]:
 def _change(answer: Mapping[str, Any], difference: float, error: float = 0.0) -> str:
     """A change as comparisons write it: shares in percentage points, means in their unit."""
     if answer.get("kind") == "values":
-        return f"{100 * difference:+.2f} points"
+        return f"{100 * difference:+z.2f} points"
     unit = f" {answer['unit']}" if answer.get("unit") else ""
     return number_text(difference, error, sign="+") + unit
 
@@ -275,9 +277,15 @@ def _top_sentences(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _change_sentences(answer: Document) -> Iterator[str]:
+    changed = sum(row["changed"] for row in answer["values"])
+    yield (
+        f"{changed:,} of {answer['total']:,} changed, beyond chance"
+        if changed
+        else "no change beyond chance"
+    )
     yield from percentile_sentences(answer)
     yield from answer["notes"]
-    yield answer["chosen"]
+    yield answer["chosen"] and f"compared: {answer['chosen']}"
     yield final_sentence(answer)
     yield from _list_sentences(answer)
     yield whose_sentence(answer)

@@ -26,34 +26,37 @@ function canvas(place, height, label) {
   return { svg, width };
 }
 
-/** The range from the lowest to the highest bound; it includes every estimate and zero. */
+/**
+ * Where a bar or a dot of an estimate is drawn: in its interval, since chance may move an estimate
+ * out of what is possible.
+ */
+const possible = (number, { low, high }) => Math.min(Math.max(number, low), high);
+
+/** The range from the lowest to the highest bound; it includes zero. */
 function spread(points) {
-  const all = points.flatMap((d) => [d.low, d.high, d.estimate ?? d.share ?? 0]);
+  const all = points.flatMap((d) => [d.low, d.high]);
   const least = Math.min(0, d3.min(all) ?? 0),
     max = Math.max(0, d3.max(all) ?? 0);
   return least < max ? [least, max] : [0, 1];
 }
 
-/**
- * A scale of the points that ends at round numbers. max: for counts and shares, whose scale begins
- * at 0, because only chance moves an estimate below 0.
- */
-function rounding(points, max) {
-  const scale = d3.scaleLinear().domain(spread(points)).nice();
-  return max ? scale.domain([spread(points)[0], scale.domain()[1]]) : scale;
-}
+/** A scale of the points that ends at round numbers. */
+const rounding = (points) => d3.scaleLinear().domain(spread(points)).nice();
 
 /** The ticks of the scale's axis; for counts and shares, only possible numbers. */
 const marksOf = (scale, many, max) =>
   scale.ticks(many).filter((tick) => !max || (tick >= 0 && tick <= max));
 
 const DAY = 86_400_000;
+// Up to this many moments, the ticks of an axis are moments of the points.
+const FEW = 16;
 
-/** The format of moments, in UTC, on an axis of this length. */
-function dated([first, last]) {
-  if (last - first < DAY / 12) return d3.utcFormat("%H:%M:%S");
-  if (last - first < 3 * DAY) return d3.utcFormat("%b %-d %H:%M");
-  return d3.utcFormat(last - first < 400 * DAY ? "%b %-d" : "%Y-%m");
+/** The format of these moments, in UTC, on an axis. */
+function dated(moments) {
+  const length = moments.at(-1) - moments[0];
+  if (length < DAY / 12) return d3.utcFormat("%H:%M:%S");
+  if (length < 3 * DAY && moments.some((moment) => moment % DAY)) return d3.utcFormat("%b %-d %H:%M");
+  return d3.utcFormat(length < 400 * DAY ? "%b %-d" : "%Y-%m");
 }
 
 /** The number of letters of a name that fit in a width in pixels. */
@@ -121,11 +124,11 @@ export function bars(
     right = 30 + Math.ceil(LETTER * longest);
   const middle = above + thick / 2;
   const allRows = rows.flatMap((d) => (d.beside ? [d, d.beside] : [d]));
-  const x = rounding(allRows, most).range([left, width - right]);
+  const x = rounding(allRows).range([left, width - right]);
   const scale = d3
     .axisBottom(x)
     .tickValues(marksOf(x, narrow(place) ? 4 : 7, most))
-    .tickFormat(format)
+    .tickFormat((tick) => format(tick))
     .tickSizeOuter(0);
   const foot = top + step * rows.length;
   svg.append("g").attr("transform", `translate(0,${foot})`).call(scale);
@@ -161,9 +164,9 @@ export function bars(
   line
     .append("rect")
     .attr("class", (d) => (d.detected ? "bar" : "bar faint"))
-    .attr("x", (d) => Math.min(x(0), x(d.estimate)))
+    .attr("x", (d) => Math.min(x(0), x(possible(d.estimate, d))))
     .attr("y", above + thick / 5)
-    .attr("width", (d) => Math.abs(x(d.estimate) - x(0)))
+    .attr("width", (d) => Math.abs(x(possible(d.estimate, d)) - x(0)))
     .attr("height", thick * 0.6)
     .attr("rx", 2);
   line
@@ -222,31 +225,29 @@ export function lines(place, series, label, { axis, format, exact = format, most
     right = 24;
   const { svg, width } = canvas(place, height, label);
   const points = series.flatMap((line) => line.points);
-  const times = d3.extent(points, (d) => d.time);
-  if (+times[0] === +times[1])
-    times.splice(0, 2, d3.utcDay.offset(times[0], -1), d3.utcDay.offset(times[1], 1));
-  const dates = [...new Set(points.map((d) => +d.time))].map((time) => new Date(time));
+  const dates = d3.sort(new Set(points.map((d) => +d.time)));
   const x = d3
     .scaleUtc()
-    .domain(times)
+    .domain(d3.extent(dates))
     .range([left, width - right]);
-  const y = rounding(points, most).range([height - bottom, top]);
+  const y = rounding(points).range([height - bottom, top]);
+  const ticks = narrow(place) ? 3 : 8;
   const time = d3
     .axisBottom(x)
-    .ticks(narrow(place) ? 3 : 8)
-    .tickFormat(dated(times))
+    .ticks(ticks)
+    .tickFormat(dated(dates))
     .tickSizeOuter(0);
   svg.append("text").attr("class", "soft").attr("x", 8).attr("y", 12).text(`${axis}, by time in UTC`);
   svg
     .append("g")
     .attr("transform", `translate(0,${height - bottom})`)
-    .call(dates.length < 4 ? time.tickValues(dates) : time)
+    .call(dates.length > FEW ? time : time.tickValues(dates.filter((_, i) => i % Math.ceil(dates.length / ticks) === 0)))
     .selectAll("text")
     .attr("text-anchor", (d) => (x(d) > width - 40 ? "end" : null));
   svg
     .append("g")
     .attr("transform", `translate(${left},0)`)
-    .call(d3.axisLeft(y).tickValues(marksOf(y, 5, most)).tickFormat(format).tickSizeOuter(0));
+    .call(d3.axisLeft(y).tickValues(marksOf(y, 5, most)).tickFormat((tick) => format(tick)).tickSizeOuter(0));
   const band = d3
     .area()
     .x((d) => x(d.time))
@@ -255,12 +256,11 @@ export function lines(place, series, label, { axis, format, exact = format, most
   const line = d3
     .line()
     .x((d) => x(d.time))
-    .y((d) => y(d.line ?? d.share));
+    .y((d) => y(d.line ?? possible(d.share, d)));
   series.forEach((oneSeries, number) => {
     const group = svg.append("g").attr("class", `s${Math.min(number, 5)}`);
     group.append("path").attr("class", "band").attr("d", band(oneSeries.points));
     group.append("path").attr("class", "line").attr("d", line(oneSeries.points));
-    // A single epoch is drawn as its interval, as in all charts, because one point makes no line.
     const smoothed = oneSeries.points.some((d) => d.line != null);
     if (oneSeries.points.length <= 40 || smoothed) {
       group
@@ -270,19 +270,12 @@ export function lines(place, series, label, { axis, format, exact = format, most
         .attr("class", smoothed ? "point raw" : "point")
         .attr("r", smoothed ? 2 : 3)
         .attr("cx", (d) => x(d.time))
-        .attr("cy", (d) => y(d.share))
+        .attr("cy", (d) => y(possible(d.share, d)))
         .append("title")
         .text(
           (d) =>
             `${printable(oneSeries.value, 1000)}, ${d3.utcFormat("%Y-%m-%d %H:%M UTC")(d.time)}: ${exact(d.share)}, ${exact(d.low, "low")} to ${exact(d.high, "high")}`,
         );
-    }
-    if (oneSeries.points.length === 1) {
-      const [d] = oneSeries.points;
-      group
-        .append("path")
-        .attr("class", "line")
-        .attr("d", `M${x(d.time)},${y(d.low)}V${y(d.high)}`);
     }
   });
   drawMarks(svg, marks, x, top, height - bottom);
@@ -316,7 +309,7 @@ export function sparkLine(place, points, label) {
     .attr("role", "img")
     .attr("aria-label", label);
   const x = d3.scaleLinear([0, Math.max(points.length - 1, 1)], [3, width - 3]);
-  const ends = d3.extent(points.flatMap((d) => [d.low, d.share, d.high]));
+  const ends = d3.extent(points.flatMap((d) => [d.low, d.high]));
   const y = d3.scaleLinear(ends, [height - 4, 4]);
   const group = svg.append("g").attr("class", "s0");
   const band = d3
@@ -327,7 +320,7 @@ export function sparkLine(place, points, label) {
   const line = d3
     .line()
     .x((_, i) => x(i))
-    .y((d) => y(d.share));
+    .y((d) => y(possible(d.share, d)));
   group.append("path").attr("class", "band").attr("d", band(points));
   group.append("path").attr("class", "line").attr("d", line(points));
   const last = points.length - 1;
@@ -336,7 +329,7 @@ export function sparkLine(place, points, label) {
     .attr("class", "point")
     .attr("r", 3)
     .attr("cx", x(last))
-    .attr("cy", y(points[last].share));
+    .attr("cy", y(possible(points[last].share, points[last])));
 }
 
 /** A row of small columns, one for each number. */

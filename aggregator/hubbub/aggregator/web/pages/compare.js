@@ -1,10 +1,10 @@
 // The differences between two epochs of a metric, with intervals and p-values.
 /* global d3 */
-import { $, ask, noticeText, notesText, count, errorOf, h, inFull, inUnit, measured, ofMeans, several, printable } from "./shell.js";
+import { $, ask, noticeText, notesText, count, errorOf, h, inFull, inUnit, measured, ofMeans, several, printable, figure, percent } from "./shell.js";
 import { bars } from "./charts.js";
 import { nameOf } from "./percentiles.js";
 import { showState } from "./states.js";
-import { fillAnswer, signed } from "./tables.js";
+import { fillAnswer, inPoints, signed } from "./tables.js";
 
 const SHOWN = 15;
 const ROWS = 100;
@@ -84,11 +84,12 @@ export const points = (share) => (share ? d3.format("+~g")(Number((100 * share).
 function shiftsOf(answer) {
   const texts = answer.percentiles.map((row) => {
     const format = (number) => measured(number, errorOf(row));
-    const [low, high] = ["low", "high"].map((end) => signed(row[end], (number) => inFull(number, end)));
+    const [low, high] = ["low", "high"].map((end) => signed(row[end], (number) => measured(number, errorOf(row), end)));
     const difference = `${signed(row.difference, format)} (${low} to ${high})`;
-    return `${nameOf(row)} ${format(row.before)} to ${format(row.after)}, ${difference}${row.moved ? ", moved" : ""}`;
+    return `${nameOf(row)} from ${format(row.before)} to ${format(row.after)}, ${difference}${row.moved ? ", moved" : ""}`;
   });
-  return texts.length ? `${inUnit("Percentiles", answer)}: ${texts.join("; ")}.` : "";
+  const unit = answer.unit ? ` in ${printable(answer.unit)}` : "";
+  return texts.length ? `Percentiles${unit}, ${percent(answer.confidence, 0)} intervals: ${texts.join("; ")}.` : "";
 }
 
 async function show(answer, order, sort) {
@@ -107,13 +108,7 @@ async function show(answer, order, sort) {
       "p",
       {},
       `${several(answer.before_reports, "report")} before, ${count(answer.after_reports)} after: ` +
-        `${verdict} beyond chance.` +
-        " For the population: the intervals cover the randomization noise and the choice of who reported." +
-        " p is for a single row; intervals and marks account for the selection of the surest rows." +
-        (answer.chosen ? ` Chosen: ${printable(answer.chosen, 300)}.` : "") +
-        (answer.final ? "" : " Not final: these epochs still accept reports.") +
-        notesText(answer) +
-        noticeText(answer),
+        `${verdict} beyond chance.${noticeText(answer)}`,
     ),
     h("p", {}, shiftsOf(answer)),
     h("figure", {}, drawing),
@@ -121,6 +116,15 @@ async function show(answer, order, sort) {
       "div",
       { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of differences" },
       table,
+    ),
+    h(
+      "p",
+      { class: "muted" },
+      notesText(answer) +
+        (answer.chosen ? ` Compared: ${printable(answer.chosen, 300)}.` : "") +
+        (answer.final ? "" : " Not final: these epochs still accept reports.") +
+        " For the population: the intervals cover the randomization noise and the choice of who reported." +
+        " p is for a single row; intervals and marks account for the selection of the surest rows.",
     ),
   );
   const rows = answer.values
@@ -132,8 +136,8 @@ async function show(answer, order, sort) {
     "Differences with their intervals; the table has the same numbers",
     {
       axis: mean ? inUnit("difference of means", answer) : "difference of shares, in percentage points",
-      format: mean ? d3.format("~g") : points,
-      exact: mean ? (number, end) => signed(number, (change) => inFull(change, end)) : (share) => `${d3.format("+.2f")(100 * share)} points`,
+      format: mean ? figure : points,
+      exact: mean ? (number, end) => signed(number, (change) => inFull(change, end)) : (share) => `${inPoints(share)} points`,
     },
   );
   const beginning = part ? `The first ${count(answer.values.length)} of ${count(answer.total)}, s` : "S";

@@ -1,6 +1,5 @@
 // Shows the answer to a question: notes on how far to trust it, its picture, its table.
-/* global d3 */
-import { $, noticeText, button, count, h, inFull, inUnit, measured, ofMeans, percent, several, printable, utc } from "./shell.js";
+import { $, noticeText, button, count, h, inFull, inUnit, measured, ofMeans, percent, several, printable, utc, figure } from "./shell.js";
 import { bars, rounded } from "./charts.js";
 import { acrossBars, showPercentiles } from "./percentiles.js";
 import { fillAnswer } from "./tables.js";
@@ -96,6 +95,7 @@ export async function showEstimates(
     }));
   const level = percent(answer.confidence, 0);
   const measure = answer.kind === "vector" ? "The mean of each coordinate" : mean ? "The mean" : "Reports of each value";
+  const ofValues = answer.unit && !mean ? `; values in ${printable(answer.unit)}` : "";
   const across = drawn.length === answer.total && !find ? acrossBars(answer) : [];
   bars(
     place.drawing,
@@ -103,8 +103,8 @@ export async function showEstimates(
     `${measure} with ${level} intervals; the table has the same numbers`,
     {
       most: mean ? null : answer.reports,
-      axis: mean ? inUnit("mean", answer) : "reports",
-      format: mean ? d3.format("~g") : rounded,
+      axis: mean ? inUnit("mean", answer) : `reports${ofValues}`,
+      format: mean ? figure : rounded,
       exact: mean ? inFull : count,
       across,
     },
@@ -113,7 +113,7 @@ export async function showEstimates(
   const sentences = [`Whiskers are ${level} intervals${pale}.`];
   const outside = drawn.some((row) => row.estimate < 0 || row.estimate > answer.reports);
   if (!mean && outside && !answer.notes.some((note) => note.startsWith("A share below 0"))) {
-    sentences.push("An estimate below 0, or above all reports, is chance: the interval contains the possible values.");
+    sentences.push("An estimate below 0, or above all reports, is chance: its bar ends where its interval does.");
   }
   sentences.push(
     answer.whose === "reporters"
@@ -150,7 +150,7 @@ export async function showEstimates(
   if (place.percentiles) await showPercentiles(place.percentiles, answer);
   const unit = mean ? printable(answer.unit) || "the metric’s own unit" : "reports";
   const sorting = mean || !sort ? {} : { order, sort };
-  await fillAnswer(place.table, `All numbers in ${unit}`, "estimates", answer, rows, sorting);
+  await fillAnswer(place.table, `All numbers in ${unit}${ofValues}`, "estimates", answer, rows, sorting);
 }
 
 /** Shows buttons for the previous and next rows. go: requests the page that begins at a row. */

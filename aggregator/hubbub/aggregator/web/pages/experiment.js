@@ -1,10 +1,9 @@
 // The effects of an experiment's arms on a metric, which may be viewed at any time: effects, sizes
 // of arms, a verdict.
-/* global d3 */
-import { $, ask, noticeText, h, inFull, inUnit, printable } from "./shell.js";
+import { $, ask, noticeText, h, inFull, inUnit, printable, figure } from "./shell.js";
 import { bars } from "./charts.js";
 import { points } from "./compare.js";
-import { fillAnswer, signed } from "./tables.js";
+import { fillAnswer, inPoints, signed } from "./tables.js";
 
 const LONGEST = 4000;
 
@@ -32,8 +31,8 @@ export async function showExperiment({ name, experiment, unit }, { confidence })
   }));
   bars(drawing, drawn, "Effects with their intervals; the table has the same numbers", {
     axis: shares ? `effect beside ${answer.control}, in percentage points` : inUnit(`effect beside ${answer.control}`, { unit }),
-    format: shares ? points : d3.format("~g"),
-    exact: shares ? (share) => `${d3.format("+.2f")(100 * share)} points` : (number, end) => signed(number, (effect) => inFull(effect, end)),
+    format: shares ? points : figure,
+    exact: shares ? (share) => `${inPoints(share)} points` : (number, end) => signed(number, (effect) => inFull(effect, end)),
   });
   await fillAnswer(table, `Effects beside ${answer.control}`, "experiment", answer, answer.values);
 }

@@ -1,7 +1,7 @@
 // The figures of a metric whose reports devices compute from their past: conversions, a rate,
 // numbers of active devices, shares that return.
 /* global d3 */
-import { $, ask, noticeText, notesText, h, inFull, inUnit, ofMeans, percent } from "./shell.js";
+import { $, ask, noticeText, notesText, h, inFull, inUnit, ofMeans, percent, figure } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
@@ -54,7 +54,7 @@ async function show(answer) {
       "Figures with their intervals; the table has the same numbers",
       {
         axis: inUnit(AXES[answer.kind], answer),
-        format: areMeans ? d3.format("~g") : d3.format("~%"),
+        format: areMeans ? figure : d3.format("~%"),
         exact: areMeans ? inFull : (share) => percent(share, 2),
         most: areMeans ? null : 1,
       },

@@ -1,7 +1,7 @@
 // The page of one metric: estimates with their intervals, the trend, crossed parts, a comparison,
 // and what a report reveals.
 /* global d3 */
-import { $, ask, button, count, download, figure, h, inFull, inUnit, nameElement, notesText, ofMeans, percent, ready, several, printable } from "./shell.js";
+import { $, ask, button, count, download, figure, h, inFull, inUnit, nameElement, notesText, ofMeans, percent, ready, several, printable, errorOf, measured } from "./shell.js";
 import { Address, kinds } from "./address.js";
 import { otherAnswer } from "./beside.js";
 import { BrokenDown } from "./breakdown.js";
@@ -19,6 +19,7 @@ import { showModel } from "./model.js";
 import { percentileTrend } from "./percentiles.js";
 import { privacyCard } from "./privacy.js";
 import { tooFewReports, lowerHeading, showState, unlisted } from "./states.js";
+import { inPoints, signed } from "./tables.js";
 
 const ROWS = 100;
 const MAX_RANGES = 1024;
@@ -124,7 +125,12 @@ async function trend() {
   }));
   const mean = answer.kind !== "values";
   const format = mean ? figure : percent;
-  const signed = changeOf(answer);
+  const stepText = (step) => {
+    const [difference, low, high] = [step.difference, step.low, step.high].map((change) =>
+      changeText(answer, change, errorOf(step)),
+    );
+    return `${difference} (${low} to ${high})`;
+  };
   const last = series
     .map((line) => `${printable(line.value)} ${format(line.points.at(-1)?.share ?? 0)}`)
     .join(", ");
@@ -134,9 +140,10 @@ async function trend() {
   );
   const dated = steps.map((step) => ({
     ...step,
-    text: `${signed(step.difference)} (${signed(step.low)} to ${signed(step.high)})`,
+    text: stepText(step),
     time: begins.get(answer.epochs.find((epoch) => epoch.date === step.date).epoch),
   }));
+  if (answer.epochs.length < 2) return drawNoTrend();
   lines(
     $("trend"),
     series,
@@ -144,7 +151,7 @@ async function trend() {
     {
       most: mean ? null : 1,
       axis: mean ? inUnit("mean", answer) : "share of the reports",
-      format: mean ? d3.format("~g") : d3.format("~%"),
+      format: mean ? figure : d3.format("~%"),
       exact: mean ? inFull : (share) => percent(share),
       marks: [...marks.within(answer.epochs), ...dated],
     },
@@ -164,6 +171,15 @@ async function trend() {
   marks.show();
 }
 
+/** Shows, in place of lines and their legend, that there is one epoch. */
+function drawNoTrend() {
+  $("trend").replaceChildren(h("p", { class: "muted" }, "One epoch has an answer; from the second on, a trend is drawn."));
+  $("steps").replaceChildren();
+  $("legend").replaceChildren();
+  $("percentile-trend").parentElement.hidden = true;
+  marks.show();
+}
+
 /** The text that explains the line, the band and the dots. */
 const drawnAs = ({ series }, level) =>
   series.some((line) => line.points.some((point) => point.line != null))
@@ -174,7 +190,6 @@ const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 /** The sentence about the steps of the lines, the rate of false steps, and weekdays. */
 function findings(answer, steps) {
-  const signed = changeOf(answer);
   const stepTexts = steps.map((step) => {
     const span = step.within === step.date ? "" : ` (within ${step.within})`;
     return h("li", {}, nameElement(step.value), `: a step of ${step.text} on ${step.date}${span}`);
@@ -182,19 +197,18 @@ function findings(answer, steps) {
   const weeks = answer.series
     .filter((line) => line.weekdays.length)
     .map((line) => {
-      const effects = line.weekdays.map((effect, day) => `${DAYS[day]} ${signed(effect)}`);
+      const effects = line.weekdays.map((effect, day) => `${DAYS[day]} ${changeText(answer, effect)}`);
       return h("li", {}, nameElement(line.value), `: weekdays differ: ${effects.join(", ")}`);
     });
   const rate = `at most ${percent(answer.false_alarm, 0)} of lines without a step show one`;
   return [...stepTexts, ...weeks, ...(steps.length ? [h("li", {}, rate)] : [])];
 }
 
-/** The format of differences, as in comparisons. */
-function changeOf(answer) {
-  const points = (share) => `${(100 * share).toFixed(2)} points`;
-  const format = answer.kind === "values" ? points : figure;
-  return (change) => `${change > 0 ? "+" : ""}${format(change)}`;
-}
+/** A change as comparisons show it: of shares in points, of means in their unit. */
+const changeText = (answer, change, error) =>
+  answer.kind === "values"
+    ? `${inPoints(change)} points`
+    : [signed(change, (number) => measured(number, error)), printable(answer.unit)].filter(Boolean).join(" ");
 
 async function takeAway() {
   const { asked: parameters, body } = question();

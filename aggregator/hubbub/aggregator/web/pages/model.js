@@ -108,7 +108,7 @@ export async function showModel(name) {
     $("learned").replaceChildren(...parts);
     bars(drawing, drawn, "Coefficients with their intervals; the table has the same", {
       axis: "coefficient, per unit of the feature",
-      format: d3.format("~g"),
+      format: figure,
       exact: d3.format(".4~g"),
     });
     const without = answer.kind === "softmax" ? [] : ["of_class"];

@@ -1,6 +1,6 @@
 // Percentiles of metrics of numbers with buckets: lines across the bars, a table, and a trend.
 /* global d3 */
-import { ask, errorOf, inFull, inUnit, measured, percent } from "./shell.js";
+import { ask, errorOf, inFull, inUnit, measured, percent, figure } from "./shell.js";
 import { lines } from "./charts.js";
 import { fillAnswer } from "./tables.js";
 
@@ -65,7 +65,7 @@ export async function percentileTrend(section, path, range) {
   const names = series.map(({ value }) => value).join(" and ");
   lines(section, series, `${names} by epoch with ${percent(answer.confidence, 0)} bands`, {
     axis: `${inUnit(names, answer)}`,
-    format: d3.format("~g"),
+    format: figure,
     exact: inFull,
   });
 }

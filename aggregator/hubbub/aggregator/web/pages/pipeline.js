@@ -74,7 +74,7 @@ function showFlow(total) {
 }
 
 function showRate() {
-  if (readings.length < 2) return;
+  if (readings.length < 3) return; // one rate makes no line
   const points = readings.slice(1).map((now, i) => {
     const rate = (now.counted - readings[i].counted) / ((now.time - readings[i].time) / 1000);
     return { time: now.time, share: rate, low: rate, high: rate };

@@ -13,7 +13,10 @@ function whole(text) {
   return h("details", {}, h("summary", {}, nameElement(text, LONGEST)), nameElement(text, MOST));
 }
 
-export const signed = (number, format) => (number > 0 ? "+" : "") + format(number);
+export const signed = (number, format) => (number >= 0 ? "+" : "") + format(number);
+/** A change of a share in percentage points. */
+export const inPoints = (change) =>
+  signed(Number((100 * change).toFixed(2)) + 0, (points) => points.toFixed(2));
 const marked = (text, kind) => h("td", { class: kind }, text);
 
 /**
@@ -27,7 +30,7 @@ const WRITTEN = {
   share: (share) => percent(share),
   level: (level, error, end) => (error == null ? percent(level, 2) : measured(level, error, end)),
   change: (change, error, end) =>
-    signed(change, (number) => (error == null ? (100 * number).toFixed(2) : measured(number, error, end))),
+    error == null ? inPoints(change) : signed(change, (number) => measured(number, error, end)),
   probability: (chance) => chance.toPrecision(2),
   confidence: (chance) => 
     chance >= TELLING ? percent(Math.min(Math.floor(1000 * chance), 999) / 1000) : "too close to call",
@@ -66,7 +69,7 @@ const isOfMeans = (question, answer) =>
 function cell(column, row, areMeans) {
   const [first, last] = [row[column.field], row[column.to]];
   if (first === null) return UNKNOWN[column.unit] ?? "";
-  const own = row.stderr ?? errorOf(row);
+  const own = row.stderr ?? errorOf(column.field === "number" ? { low: row.number_low, high: row.number_high } : row);
   // Reports are whole numbers, unless their error is less than one of them.
   const hasDecimals = column.unit === "reports" && own > 0 && own < 1;
   const error = areMeans || column.unit === "number" || hasDecimals ? own : null;
