@@ -113,7 +113,7 @@ def test_the_command_answers_from_files_in_every_format(
 ) -> None:
     places = (["--url", home.page], ["--totals", str(_complete_files(home))])
 
-    def both(*words: str) -> list[str]:
+    def both_answers(*words: str) -> list[str]:
         outputs = []
         for place in places:
             assert main([*words, "--epochs", _days(home), *place]) == 0
@@ -129,7 +129,7 @@ def test_the_command_answers_from_files_in_every_format(
         ("breakdown", "crashed"),
         ("cross", "profile", "theme", "country"),
     ):
-        [served, filed] = both(*words)
+        [served, filed] = both_answers(*words)
         assert filed == served
     paths = [tmp_path / "served.parquet", tmp_path / "filed.parquet"]
     for place, path in zip(places, paths, strict=True):

@@ -12,7 +12,7 @@ import pytest
 from hubbub.errors import BadParameter, BadPayload, ProofFailed, ShapeMismatch, ValueOutOfDomain
 from hubbub.mechanisms import BitSource, Probability, SystemBits, Totals
 from hubbub.mechanisms.directions import UNIT, steps, top_sums
-from hubbub.mechanisms.portable_floats import above, binomial, density, falling
+from hubbub.mechanisms.portable_floats import binomial, density, falling, normal_tail
 from hubbub.mechanisms.probability import log_at_least
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for
 from hubbub.privacy.proofs.enumeration import PROOFS, distribution
@@ -148,7 +148,7 @@ def test_no_library_rounds_a_step_otherwise() -> None:
 
 def test_floats_of_our_own_are_those_of_the_library_but_for_the_last_digits() -> None:
     for z in (-8.0, -3.0, -2.0, -0.5, 0.0, 1e-9, 0.7, 1.999, 2.0, 3.3, 8.0):
-        assert math.isclose(above(z), math.erfc(z / math.sqrt(2)) / 2, rel_tol=1e-12)
+        assert math.isclose(normal_tail(z), math.erfc(z / math.sqrt(2)) / 2, rel_tol=1e-12)
         assert math.isclose(density(z), NormalDist().pdf(z), rel_tol=1e-12)
         assert math.isclose(falling(z * z), math.exp(-z * z), rel_tol=1e-12)
     chances = binomial(9, 0.3, 0.7)

@@ -47,12 +47,12 @@ class Independent:
         # Heads a = A + D of c + 1: P(a) : Q(a) = (a p + c + 1 - a) : (a + (c + 1 - a) p).
         least = np.floor((c + 1) * (t * p - 1) / ((p - 1) * (1 + t))) + 1
 
-        def beyond(heads: np.ndarray) -> np.ndarray:
+        def excess(heads: np.ndarray) -> np.ndarray:
             """The chance of so many of c fair coins at least."""
             answer = np.where(heads <= 0, 1.0, bdtrc(np.maximum(heads, 1) - 1, c, 0.5))
             return np.where(heads > c, 0.0, answer)
 
-        up, same = beyond(least - 1), beyond(least)
+        up, same = excess(least - 1), excess(least)
         heads = (p * up + same) / (p + 1)
         tails = (up + p * same) / (p + 1)
         return float((self.chance * np.maximum(heads - t * tails, 0)).sum())

@@ -58,15 +58,15 @@ def test_composition_of_equal_epsilons_is_the_published_optimum(
     """Kairouz, Oh, Viswanath (2015): randomized response, `times` over, worked out in full."""
     e = exp(epsilon)
 
-    def apart(central: float) -> float:
+    def delta_of(central: float) -> float:
         return sum(
             comb(times, k) * max(e**k - exp(central) * e ** (times - k), 0) / (1 + e) ** times
             for k in range(times + 1)
         )
 
     composition = compose([Event(epsilon=epsilon, times=times)], delta)
-    assert apart(composition.pld * (1 + 1e-9)) <= delta * (1 + 1e-6)
-    assert apart(composition.pld * (1 - 1e-3)) > delta
+    assert delta_of(composition.pld * (1 + 1e-9)) <= delta * (1 + 1e-6)
+    assert delta_of(composition.pld * (1 - 1e-3)) > delta
     assert composition.basic is not None
     assert composition.pld <= composition.basic
 

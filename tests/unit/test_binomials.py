@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from hubbub.analysis.binomials import above, binomial_quantile, laws, likely, pmf
+from hubbub.analysis.binomials import binomial_quantile, binomial_tail, laws, likely, pmf
 
 CHANCES = [1e-9, 1e-3, 0.3, 0.5, 0.77, 0.999]
 
@@ -22,14 +22,16 @@ def test_chances_are_those_of_scipy(trials: int) -> None:
         np.testing.assert_allclose(pmf(numbers, trials, chance)[mask], theirs[mask], rtol=1e-10)
         beyond = binom.sf(numbers, trials, chance)
         mask = beyond > 1e-290
-        np.testing.assert_allclose(above(numbers, trials, chance)[mask], beyond[mask], rtol=1e-12)
+        np.testing.assert_allclose(
+            binomial_tail(numbers, trials, chance)[mask], beyond[mask], rtol=1e-12
+        )
         for share in (1e-9, 0.1, 0.5, 0.99):
             assert binomial_quantile(share, trials, chance) == binom.ppf(share, trials, chance)
 
 
 def test_outside_there_is_no_chance_and_of_sure_ones_no_doubt() -> None:
     assert pmf(np.array([-1, 0, 4, 5]), 4, 0.5).tolist() == [0, 1 / 16, 1 / 16, 0]
-    assert above(np.array([-2, -1, 3, 4, 5]), 4, 0.5).tolist() == [1, 1, 1 / 16, 0, 0]
+    assert binomial_tail(np.array([-2, -1, 3, 4, 5]), 4, 0.5).tolist() == [1, 1, 1 / 16, 0, 0]
     assert pmf(np.arange(3), 2, 0.0).tolist() == [1, 0, 0]
     assert pmf(np.arange(3), 2, 1.0).tolist() == [0, 0, 1]
     assert pmf(0, 0, 0.3) == 1

@@ -53,7 +53,7 @@ def pmf(numbers: npt.ArrayLike, trials: npt.ArrayLike, chance: float) -> Floats:
     return np.where(inner, result, ends)
 
 
-def above(numbers: npt.ArrayLike, trials: npt.ArrayLike, chance: float) -> Floats:
+def binomial_tail(numbers: npt.ArrayLike, trials: npt.ArrayLike, chance: float) -> Floats:
     """Probability of more than `numbers` successes in `trials`, elementwise."""
     k, n = np.asarray(numbers, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     inner = (k >= 0) & (k < n)

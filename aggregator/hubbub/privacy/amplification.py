@@ -35,7 +35,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.binomials import above, likely, pmf
+from hubbub.analysis.binomials import binomial_tail, likely, pmf
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 
@@ -192,7 +192,7 @@ class _Crowd:
         telling = (p > t) & (edge <= s)
         s, p, edge = s[telling], p[telling], edge[telling]
         at_edge = pmf(edge - 1, s - 1, 0.5)
-        upper_tail = above(edge - 1, s - 1, 0.5)
+        upper_tail = binomial_tail(edge - 1, s - 1, 0.5)
         chances = ((p - t) * at_edge - (1 + p) * expm1(central) * upper_tail) / (1 + p)
         # What rounding may hide is added before anything is left out as negative.
         error = _FLOAT_ERROR * np.abs(chances) + 1e-11 * at_edge

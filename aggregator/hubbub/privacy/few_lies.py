@@ -137,7 +137,7 @@ class FewLies:
         noise = self._likely(third_count, d * q).astype(np.intp)
         min_x, hold_v = self._holders(a)
         min_y, hold_w = self._holders(b)
-        laws = [_both(_both(self._even(int(noise[0]), third_count), hold_v), hold_w.T)]
+        laws = [_convolve(_convolve(self._even(int(noise[0]), third_count), hold_v), hold_w.T)]
         for _ in noise[1:]:
             laws.append(_with_one_report(laws[-1], 1 / d, 1 / d, 1 - 2 / d))
         by_noise = np.stack(laws) * pmf(noise, third_count, d * q)[:, None, None]
@@ -211,7 +211,7 @@ def _halves(block: _Block) -> list[_Block]:
     return [(low, high, first, middle), (low, high, middle + 1, last)]
 
 
-def _both(first: Floats, other: Floats) -> Floats:
+def _convolve(first: Floats, other: Floats) -> Floats:
     """Law of the sum of two independent pairs of numbers."""
     rows, width = len(first) + len(other) - 1, first.shape[1] + other.shape[1] - 1
     first, second = (

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.binomials import above, likely, likely_ends, pmf
+from hubbub.analysis.binomials import binomial_tail, likely, likely_ends, pmf
 from hubbub.privacy.one_count import TAILS
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.third_values import AllCounts, Signals, ThirdValues, shifted_chances
@@ -103,7 +103,7 @@ class NoisyLies:
                 (on_v @ on_w)[below_diagonal],
                 ((on_v * x) @ on_w)[below_diagonal],
             )
-            outside[place] = 2 * above(s - max(low, s - high), s, 0.5)
+            outside[place] = 2 * binomial_tail(s - max(low, s - high), s, 0.5)
         account = cls(
             crowd=crowd,
             dummy_law=law,
@@ -139,8 +139,8 @@ class NoisyLies:
     def _omitted_mass(self, total: float, weight: float, chances: Floats) -> float:
         """Probability of s and x' that are not summed, if the person holds v."""
         s, share = self.numbers, 2 / self.crowd.categories
-        lower_tail = float(above(total - s[0], total, 1 - share))
-        upper_tail = float(above(s[-1] - 1, total - 1, share))
+        lower_tail = float(binomial_tail(total - s[0], total, 1 - share))
+        upper_tail = float(binomial_tail(s[-1] - 1, total - 1, share))
         return weight * (lower_tail + upper_tail) + float(
             self._mass(total) * chances @ self.outside
         )
@@ -153,7 +153,7 @@ class NoisyLies:
     def _some_rows(self) -> Mask:
         """Rows without those whose chances are at most `cut` together, for all that is summed."""
         mask = np.zeros(len(self.even), dtype=bool)
-        for totals in (self._totals(_FEW_BLOCKS), self._some):
+        for totals in (self._totals(_FEW_BLOCKS), self._some_totals):
             on_first, on_even = np.zeros((2, len(self.starts)))
             for total, _, chances in totals:
                 gain, _ = self._factors(1.0, total)
@@ -165,7 +165,7 @@ class NoisyLies:
     def _between(self, t: float, target: float) -> float:
         """The same with what is known of L, but for T and rows where it hardly matters."""
         result, gains = 4 * self.cut, []
-        for place, (total, weight, chances) in enumerate(self._some):
+        for place, (total, weight, chances) in enumerate(self._some_totals):
             sums, upper = self._sums(t, total, chances)
             result += self._omitted_mass(total, weight, chances) + float(upper.sum())
             most = upper - np.maximum(sums, 0.0)
@@ -175,10 +175,10 @@ class NoisyLies:
             if result <= target or result - remaining > target or remaining < _CLOSE * target:
                 break
             remaining -= gain
-            rows = np.flatnonzero(most > _CLOSE * target / most.size / len(self._some))
+            rows = np.flatnonzero(most > _CLOSE * target / most.size / len(self._some_totals))
             if place not in self._views:
                 self._views[place] = self._view(place)
-            excess = self._excess_over(t, self._some[place][0], rows)
+            excess = self._excess_over(t, self._some_totals[place][0], rows)
             result += float(self._views[place].gains(excess).sum() - upper[rows].sum())
         return result
 
@@ -224,7 +224,7 @@ class NoisyLies:
             yield total, weight, np.add.reduceat(chances, self.starts)
 
     @cached_property
-    def _some(self) -> list[tuple[float, float, Floats]]:
+    def _some_totals(self) -> list[tuple[float, float, Floats]]:
         return list(self._totals(_BLOCKS, _BLOCK))
 
     @cached_property
@@ -233,7 +233,7 @@ class NoisyLies:
 
     def _view(self, place: int) -> Signals:
         """For a T, and each s, what is known of L, beside how likely s is."""
-        total, _, chances = self._some[place]
+        total, _, chances = self._some_totals[place]
         on_third = total - self.numbers
         is_possible = (on_third >= 0) & (chances > 0)
         if self.crowd.categories == 3:  # noqa: PLR2004 one third value, whose count is L
@@ -243,7 +243,7 @@ class NoisyLies:
         mass = self._mass(total)[is_possible]
         third *= chances[is_possible] * mass
         sums = third.mean.sum(axis=1)
-        third = third[sums > self.cut / len(sums) / len(self._some)]
+        third = third[sums > self.cut / len(sums) / len(self._some_totals)]
         for share in _ALIKE:
             merged = third.merged(share)
             if len(merged.mean) < _FEW:

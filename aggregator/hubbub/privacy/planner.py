@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.binomials import above, likely, pmf
+from hubbub.analysis.binomials import binomial_tail, likely, pmf
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.joint_errors import coin_variances
 from hubbub.analysis.uncertainty.intervals import FALSE_DISCOVERY_RATE, Tail, sampled
@@ -279,7 +279,7 @@ def _smallest_share(channel: Pure, reports: int, tail: Tail, corrected: float) -
 
     def chance(count: int) -> float:
         hits = likely(count, p, _CUT)
-        return float(pmf(hits, count, p) @ above(passing - 1 - hits, reports - count, q))
+        return float(pmf(hits, count, p) @ binomial_tail(passing - 1 - hits, reports - count, q))
 
     if chance(reports) < CONFIDENCE:
         return inf

@@ -40,7 +40,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.binomials import above, likely_ends, pmf
+from hubbub.analysis.binomials import binomial_tail, likely_ends, pmf
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.few_lies import FewLies
@@ -209,7 +209,7 @@ class _Counts:
         return cls(crowd, noise[starts] + 1, np.add.reduceat(chances, starts), cut)
 
     @cached_property
-    def _both(self) -> list[tuple[Floats, Floats, Floats]]:
+    def _joint_blocks(self) -> list[tuple[Floats, Floats, Floats]]:
         """For groups of blocks: T, the number on both values, and the joint probability."""
         share = 2 / self.crowd.categories
         first, last = likely_ends(self.totals - 1, share, self.cut)
@@ -232,13 +232,13 @@ class _Counts:
         q = self.crowd.lie
         truth = 1 - d * q
         result = 0.0
-        for total, s, chances in self._both:
+        for total, s, chances in self._joint_blocks:
             hidden = q * total * expm1(central)  # what x must pass by
             edge = np.floor((t * s + hidden / truth) / (1 + t)) + 1 if truth > 0 else s + 1
             mask = edge <= s
             n, x, hidden = s[mask], edge[mask], hidden[mask]
             at_edge = pmf(x - 1, n - 1, 0.5)
-            tail = above(x - 2, n - 1, 0.5)  # x - 1 or more
+            tail = binomial_tail(x - 2, n - 1, 0.5)  # x - 1 or more
             gain = truth * n / 2 * t * at_edge + hidden * at_edge / 2
             loss = truth * n / 2 * expm1(central) * tail + hidden * tail
             error = FLOAT_ERROR * np.abs(gain - loss) + 1e-11 * gain

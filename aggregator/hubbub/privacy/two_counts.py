@@ -80,7 +80,7 @@ class TwoCounts:
             rises = change + sum_with_one_more(self._equal, k + 1) > 0
             low, high = np.where(rises, k, low), np.where(rises, high, k)
         gains = gain * self._equal.at(sums, high)
-        excess = gains - loss * self._above.at(sums, high) - sum_with_one_more(self._above, high)
+        excess = gains - loss * self._tails.at(sums, high) - sum_with_one_more(self._tails, high)
         excess = np.maximum(excess, 0.0) + _ROUNDING * gains
         result: Floats = excess.sum(axis=1) * loose**2 + self.cut
         return result
@@ -115,7 +115,7 @@ class TwoCounts:
         return _Sums(np.append(np.zeros(2 * self.noise.reach), self.split), self.noise)
 
     @cached_property
-    def _above(self) -> "_Sums":
+    def _tails(self) -> "_Sums":
         after = np.append(np.cumsum(self.split[::-1])[::-1], 0.0)
         return _Sums(np.append(np.full(2 * self.noise.reach, after[0]), after[1:]), self.noise)
 

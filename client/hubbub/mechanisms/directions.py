@@ -9,7 +9,7 @@ import math
 from functools import cache
 from typing import Final
 
-from hubbub.mechanisms.portable_floats import above, binomial, density
+from hubbub.mechanisms.portable_floats import binomial, density, normal_tail
 
 UNIT: Final = 1 << 12
 """What a step of 1, a standard deviation, is written as."""
@@ -67,7 +67,7 @@ def top_sums(words: int) -> tuple[tuple[float, float], ...]:
     for place in range(_GRID + 1):
         z = -_FAR + place * width
         share = words * density(z) * width
-        chances = binomial(words - 1, above(z), above(-z))
+        chances = binomial(words - 1, normal_tail(z), normal_tail(-z))
         fewer = 0.0
         for count in range(words - 1):
             fewer += chances[count]

@@ -41,10 +41,10 @@ def density(z: float) -> float:
     return falling(z * z / 2) / math.sqrt(2 * math.pi)
 
 
-def above(z: float) -> float:
+def normal_tail(z: float) -> float:
     """The chance that a standard normal variable exceeds z in [-11, 11]."""
     if z < 0:
-        return 1 - above(-z)
+        return 1 - normal_tail(-z)
     if z < _OUTER:
         term = total = z
         odd = 1

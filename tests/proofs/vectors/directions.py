@@ -11,7 +11,7 @@ from typing import Any, Final
 from hubbub.mechanisms import KeyedBits
 from hubbub.mechanisms.directions import book, steps, top_sums
 from hubbub.mechanisms.gradient import ModelKind, gradient, place, to_judge
-from hubbub.mechanisms.portable_floats import above, density, falling, length
+from hubbub.mechanisms.portable_floats import density, falling, length, normal_tail
 from hubbub.mechanisms.vector_codes import VectorCodes
 from tests.proofs.vectors.make import HERE, KEY
 
@@ -101,7 +101,7 @@ def known_answers() -> dict[str, Any]:
                 "x": x,
                 "falling": falling(x),
                 "density": density(x),
-                "above": above(x),
+                "above": normal_tail(x),
                 "length": length([x, 1 / 3, -x]),
             }
             for x in (0.0, 1e-9, 0.1, 0.5, 1.0, 1.99, 2.0, 3.3, 7.96, 8.0)

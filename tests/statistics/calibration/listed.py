@@ -191,7 +191,7 @@ def _cells(mechanism: PairedParts, chance: np.random.Generator) -> Iterator[Coun
     yield SPENT, sum(not row.low <= cell <= row.high for row, cell in clear), len(clear)
 
 
-def _again(
+def _repeat(
     mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> Iterator[Counted]:
     """The same devices thirty times."""
@@ -283,7 +283,7 @@ SETTINGS: Sequence[Setting] = [
     ),
     *(
         Setting(
-            f"{name} 4/8, 100 values, {label}, 30 epochs", 60, partial(_again, mechanism, counts)
+            f"{name} 4/8, 100 values, {label}, 30 epochs", 60, partial(_repeat, mechanism, counts)
         )
         for name, label, mechanism, counts in (
             ("long.unary", "150 devices, Zipf", LASTING, zipf(100, 150)),

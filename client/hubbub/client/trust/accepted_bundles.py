@@ -145,7 +145,7 @@ class Trust:
         newest = pin.serials.get(pin.folder, 0)
         if bundle.serial < newest:
             raise BundleRefused(
-                f"the bundle is older than one that {_who(app)} has had (serial "
+                f"the bundle is older than one that {_name(app)} has had (serial "
                 f"{bundle.serial}, below {newest}); ship the newer one, or build this "
                 "one again: hubbub catalog build"
             )
@@ -233,7 +233,7 @@ def _current_log(app: str, bundle: Bundle, before: SeenLog | None) -> SeenLog | 
     if before and bundle.log != before.key:
         text = f"names the log {bundle.log}" if bundle.log else "names no log"
         raise BundleRefused(
-            f"bundles of {_who(app)} are in the log {before.key}, but this bundle {text}; ship a "
+            f"bundles of {_name(app)} are in the log {before.key}, but this bundle {text}; ship a "
             "bundle that is in that log: hubbub catalog build"
         )
     if bundle.log is None or bundle.proof is None:
@@ -281,13 +281,13 @@ def _stranger(app: str, signer: bytes, trusted: Iterable[bytes]) -> str:
     keys = " or ".join(map(to_text, trusted)) or "who used the state there is"
     return (
         f"signed by {to_text(signer)}, not by {keys}, the operator "
-        f"that {_who(app)} trusts, nor by a key that it handed over to; ship a bundle of the "
+        f"that {_name(app)} trusts, nor by a key that it handed over to; ship a bundle of the "
         "operator you started with; for another operator on purpose, pass "
         "operator=KEY" + ("; if another program has this name: app=NAME" if app else "")
     )
 
 
-def _who(app: str) -> str:
+def _name(app: str) -> str:
     return f'the app "{app}"' if app else "the state folder"
 
 
