@@ -387,6 +387,16 @@ test("a value in the place of a metric's name is never shown, and the remedy is"
   assert.ok(lines.every((line) => !line.includes("secret")));
 });
 
+test("a console that throws stops no report", async (context) => {
+  const client = await newClient(false);
+  const warn = context.mock.method(console, "warn", () => {
+    client.report("theme", "dark");
+    throw new Error("replaced by the app");
+  });
+  assert.equal(client.report("colour", "dark"), "unknown_metric");
+  assert.equal(warn.mock.callCount(), 1);
+});
+
 test("a bundle's text in place of its path is not shown whole", async () => {
   for (const text of [life.signed, "no/such/file"]) {
     const error = await tried(openNode as unknown as Loose, { bundle: text, folder });

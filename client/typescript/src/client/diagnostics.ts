@@ -38,6 +38,10 @@ export class Diagnostics {
   warnOnce(subject: string, message: string): void {
     if (this.#warned.has(subject)) return;
     this.#warned.add(subject);
-    console.warn(`hubbub: ${message}`);
+    try {
+      console.warn(`hubbub: ${message}`);
+    } catch {
+      // An app may have replaced it, and report() does not throw.
+    }
   }
 }
