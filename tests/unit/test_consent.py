@@ -124,6 +124,14 @@ def test_an_app_learns_each_payload_that_an_opt_out_discards_once(
     assert client.dropped == {"disabled": 2}
 
 
+def test_an_opt_out_is_stored_though_on_drop_closes_the_client(client_of: Make) -> None:
+    client: Client = client_of(on_drop=lambda *_: client.close(0) and None)
+    assert client.report("theme", "dark") is Outcome.QUEUED
+    client.disable()
+    assert client.dropped == {"disabled": 1}
+    assert client_of().report("theme", "dark") is Outcome.DISABLED
+
+
 def test_opt_out_waits_for_its_turn_among_busy_writers(
     client_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -322,12 +322,17 @@ class Client:
         check_arguments(forget=forget)
         with limited_to(_STOP_SECONDS):
             self._sender.stop()
-        if last := self._reporter.forget():
+        last, dropped = self._reporter.forget()
+        if last:
             with contextlib.suppress(StateUnusable):
                 self._state.enter([], [], last)
-        self._diagnostics.drop(self._store_opt_out(forget=forget))
-        self._reporter.refresh()
-        self._sender.await_others(_STOP_SECONDS)
+        try:
+            dropped += self._store_opt_out(forget=forget)
+            self._reporter.refresh()
+            self._sender.await_others(_STOP_SECONDS)
+        finally:
+            # PRIVACY: `on_drop` may close the client, so it is called after the decision is stored.
+            self._diagnostics.drop(dropped)
 
     def enable(self) -> None:
         """Opt in again. Values reported meanwhile are not sent.
@@ -502,7 +507,7 @@ class Client:
                 self._is_complete = not (waiting or unstored or examples)
             self._waiting_at_close = waiting
             self._state.close()
-            self._diagnostics.drop(unstored)
+            self._diagnostics.drop([*examples, *unstored])
 
 
 def _check_parts(bundle: object, persons: object) -> None:

@@ -334,27 +334,28 @@ class Reporter:
         with self.lock.hold():  # a report being drawn ends before this returns
             pass
 
-    def forget(self) -> int:
-        """Discard all that is drawn, noted or awaited; return the last payload's number or 0."""
+    def forget(self) -> tuple[int, list[Dropped]]:
+        """Discard all that is drawn, noted or awaited.
+
+        Returns the last payload's number, 0 without any, and what the caller has to count.
+        """
         with self.lock.hold():
             drawn, self._drawn = self._drawn, []
             self._local_counts.clear()
             self._events.clear()
-        self._diagnostics.drop(Dropped(report.stream, DISABLED) for _, report in drawn)
-        self._forget_examples(DISABLED)
-        return drawn[-1][0] if drawn else 0
+        dropped = [Dropped(report.stream, DISABLED) for _, report in drawn]
+        return drawn[-1][0] if drawn else 0, [*dropped, *self._forget_examples(DISABLED)]
 
-    def stop(self) -> int:
-        """Stop drawing; discard the waiting examples, and return their number."""
+    def stop(self) -> list[Dropped]:
+        """Stop drawing; discard the waiting examples, which the caller has to count."""
         self.switch(on=False)
         return self._forget_examples(Outcome.AWAITS_STATE.value)
 
-    def _forget_examples(self, reason: str) -> int:
+    def _forget_examples(self, reason: str) -> list[Dropped]:
         with self.lock.hold():
             names = [*self._learner.awaited]
             self._learner.awaited.clear()
-        self._diagnostics.drop(Dropped(name, reason) for name in names)
-        return len(names)
+        return [Dropped(name, reason) for name in names]
 
     def after_fork_in_child(self) -> None:
         """After a fork, in the child: drop what was drawn or waits; the parent sends it."""
