@@ -67,19 +67,18 @@ def _sums(cells: Floats, table: tuple[int, ...]) -> Floats:
     return sums.reshape(-1)
 
 
+@cache
+def _planned(mechanism: PairedParts, table: tuple[int, ...]) -> Floats:
+    """Planned variances of the cells of a table."""
+    shares = (_sums(_people().astype(float), table) / REPORTS).tolist()
+    noise = _law().variance
+    return np.array([cell_variance(mechanism, table, share, REPORTS, noise) for share in shares])
+
+
 def _squared_errors(mechanism: PairedParts, totals: Totals) -> list[Floats]:
     """Of every table: each cell's squared error over its planned variance."""
-    figures = family_for(mechanism).figures(mechanism, totals, ())
-    people = _people().astype(float)
-    result = []
-    for table in TABLES:
-        true = _sums(people, table)
-        planned = [
-            cell_variance(mechanism, table, share, REPORTS, _law().variance)
-            for share in (true / REPORTS).tolist()
-        ]
-        result.append((_sums(figures.estimates, table) - true) ** 2 / np.array(planned))
-    return result
+    off = family_for(mechanism).figures(mechanism, totals, ()).estimates - _people()
+    return [_sums(off, table) ** 2 / _planned(mechanism, table) for table in TABLES]
 
 
 def _check(squares: Floats, table: tuple[int, ...]) -> None:
