@@ -120,6 +120,7 @@ def test_an_account_that_assumes_too_much_noise_is_detected(
 
 def _checks(path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Metric, list[Check]]:
     monkeypatch.setattr(audit, "_EPOCHS", EPOCHS)
+    monkeypatch.setattr(audit, "_SUMS", 20_000)
     path.write_text(CATALOG + kind)
     metric = read_with_promises(path).metrics["crowded"]
     checks = audit._whole_epochs(metric, KeyedBits(b"seed" * 8), ALARM)
@@ -158,7 +159,6 @@ def test_the_audit_attacks_the_promise_of_a_catalog(
 def test_the_audit_attacks_the_sum_of_dummies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "_SUMS", 20_000)
     metric, checks = _checks(tmp_path / "metrics.toml", MEAN, monkeypatch)
     promised, near = checks[4:]
     assert promised.kind == "a whole epoch, its dummies' sum, delta 1e-08"
