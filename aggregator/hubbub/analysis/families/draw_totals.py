@@ -45,13 +45,17 @@ def check_size(mechanism: AnyMechanism, work: int) -> None:
 @lru_cache(maxsize=1 << 14)
 def one_hot_chances(mechanism: AnyMechanism, value: Any) -> Floats:
     """Probability of each index as the payload of this value; shape (cells,)."""
-    cells = range(mechanism.layout.size)
-    if isinstance(mechanism, HadamardResponse):  # often so many that single fractions take seconds
-        signs = np.bitwise_count(np.array(cells) & value + 1) % 2
-        levels = np.array([float(mechanism.likelihood(0, {cell: 1})) for cell in (0, 1)])
-        chances = levels[signs]
+    cells = np.arange(mechanism.layout.size)
+    if isinstance(mechanism, HadamardResponse):
+        groups = np.bitwise_count(cells & value + 1) % 2
+    elif isinstance(mechanism, ProjectiveResponse):
+        vectors, _ = vectors_of(mechanism.transform, cells)
+        groups = np.sign(vectors @ vectors[value] % mechanism.transform.prime)
     else:
-        chances = np.array([float(mechanism.likelihood(value, {cell: 1})) for cell in cells])
+        groups = cells
+    # Cells of a group are equally likely; a fraction for each of many cells takes seconds.
+    firsts = np.unique(groups, return_index=True)[1].tolist()
+    chances = np.array([float(mechanism.likelihood(value, {cell: 1})) for cell in firsts])[groups]
     shares: Floats = chances / chances.sum()
     return shares
 
