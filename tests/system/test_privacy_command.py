@@ -196,9 +196,10 @@ def test_events_are_composed(tmp_path: Path, capsys: Capture) -> None:
     out = output_of(capsys, *arguments, "--history", str(history))
     assert "5 events together" in out
     assert "no bound" in out
-    for wrong in ("[{}]", '[{"epsilon": -1}]', "{", '[{"colour": 1}]', "7"):
+    for wrong in ("[{}]", '[{"epsilon": -1}]', "{", '[{"colour": 1}]', "7", "[3]"):
         history.write_text(wrong)
-        assert refusal_of(capsys, *arguments, "--history", str(history)).startswith("hubbub: ")
+        refusal = refusal_of(capsys, *arguments, "--history", str(history))
+        assert refusal.startswith(f"hubbub: --history {history}: entry 1")
 
 
 @pytest.mark.parametrize(

@@ -330,9 +330,19 @@ def _compose(options: ComposeOptions) -> None:
 
 def _history(path: Path) -> list[Event]:
     """Reads events from a JSON list, such as [{"epsilon": 0.5, "delta": 0, "times": 12}]."""
+    events: list[Event] = []
     try:
-        return [Event(**entry) for entry in read_json(read_text(path).encode())]
+        text = read_text(path)
+    except ValueError as error:
+        raise BadParameter(f"--history {error}; give a JSON list of events") from error
+    try:
+        for entry in read_json(text.encode()):
+            events.append(Event(**entry))  # noqa: PERF401 an error names the entry's place
+    except BadParameter as error:
+        raise BadParameter(f"--history {path}: entry {len(events) + 1}: {error}") from error
     except MALFORMED as error:
         raise BadParameter(
-            f'--history {path}: not a JSON list of events such as {{"epsilon": 0.5}}: {error}'
+            f"--history {path}: entry {len(events) + 1} is not an event of a JSON list: write "
+            '[{"epsilon": 0.5, "times": 12}], or sigma, with delta and sampling if needed'
         ) from error
+    return events
