@@ -315,6 +315,13 @@ def _check_goals(options: PlanOptions, question: MetricDraft, metric: Metric | N
                 "an experiment compares ratios only for a funnel or a rate; for a retention it "
                 "compares the shares of weeks: leave --ratio and --apart out"
             )
+        numerator, denominator = options.ratio or (1.0, 1.0)
+        room = max(numerator, denominator - numerator)
+        if question.kind != "vector" and options.effect * denominator > room:
+            raise BadParameter(
+                f"--effect {options.effect:g}: a ratio of {numerator / denominator:.3g} moves by "
+                f"{room / denominator:.3g} at most, to 0 or 1; write a smaller one"
+            )
         if numeric and options.percentile is None:
             raise BadParameter("--effect for a number with buckets needs a --percentile: add one")
     if options.percentile is not None and not numeric:
