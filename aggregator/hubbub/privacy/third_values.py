@@ -73,6 +73,9 @@ _MEANS: Final = 3
 _VARIANCES: Final = 4
 _MIN_WIDTH: Final = 1 / 64
 
+# Of chances of rows: what stays in a processor's cache while it is merged.
+_AT_ONCE: Final = 1 << 15
+
 _Numbers = npt.NDArray[np.intp]
 
 
@@ -162,14 +165,19 @@ class Signals:
         order = np.lexsort(kinds)
         differs = np.diff(kinds[:, order], prepend=-1).any(axis=0)
         starts, row_of = np.flatnonzero(differs), np.cumsum(differs) - 1
-        some, sums = self[order], sums[order]
-        mean = np.add.reduceat(some.mean, starts)
-        scales = (np.add.reduceat(sums, starts)[row_of] / sums)[:, None]
-        apart = np.abs(some.mean * scales - mean[row_of])
-        width = np.maximum.reduceat(apart + some.width * scales, starts)
-        squares = (apart**2 + (some.deviation * scales) ** 2) / scales
-        deviation = np.sqrt(np.add.reduceat(squares, starts))
-        return Signals(mean, width, deviation), groups[order][starts]
+        scales = (np.add.reduceat(sums[order], starts)[row_of] / sums[order])[:, None]
+        tables = np.empty((3, len(starts), len(numbers)))
+        ends = np.append(starts, len(order))
+        for part in np.array_split(np.arange(len(starts)), 1 + self.mean.size // _AT_ONCE):
+            if len(part):
+                rows = slice(ends[part[0]], ends[part[-1] + 1])
+                some, scale, first = self[order[rows]], scales[rows], starts[part] - rows.start
+                mean = np.add.reduceat(some.mean, first)
+                apart = np.abs(some.mean * scale - mean[row_of[rows] - part[0]])
+                width = np.maximum.reduceat(apart + some.width * scale, first)
+                squares = (apart**2 + (some.deviation * scale) ** 2) / scale
+                tables[:, part] = mean, width, np.sqrt(np.add.reduceat(squares, first))
+        return Signals(*tables), groups[order][starts]
 
     def gains(self, prior: Floats) -> Floats:
         """For each row of `prior`, and each of signals, at most the sum of what is above 0."""
@@ -395,13 +403,14 @@ def _with_kind(  # noqa: PLR0917
         chances = pmf(number, values - used, share)
         rows = np.flatnonzero(sums * chances > rare)
         if len(rows):
-            parts.append(signals[rows].plus(power, size) * chances[rows, None])
-            counted.append(used[rows] + number)
+            part = signals[rows].plus(power, size) * chances[rows, None]
+            some = np.flatnonzero(part.mean.any(axis=1))
+            parts.append(part[some])
+            counted.append((used[rows] + number)[some])
         elif counted:
             break
         power = power.plus(kind, size)
         power = power[:, : np.flatnonzero(power.mean[0] >= _RARE * power.mean.max())[-1] + 1]
     together = Signals.of(parts, max(part.mean.shape[1] for part in parts))
-    counts = np.concatenate(counted)
-    some = np.flatnonzero(together.mean.any(axis=1))
-    return together[some].merged_apart(counts[some], alike, _FREQUENT * rare)
+    parts.clear()  # half of all memory
+    return together.merged_apart(np.concatenate(counted), alike, _FREQUENT * rare)
