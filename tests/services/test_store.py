@@ -306,11 +306,12 @@ async def test_a_window_takes_no_more_tags_than_it_may(store: TotalsStore, windo
 
 
 async def test_many_batches_are_each_known_again(store: TotalsStore, window: Window) -> None:
-    """More than the field of the newest holds, and twice over."""
+    """More than twice the 64 of the newest field, of which 32 stay once it is full."""
     commits = [_commit(_tags(1), [1]) for _ in range(150)]
     for number, commit in enumerate(commits):
         assert (await store.add(window, commit))[0] is Outcome.APPLIED
-        for former in commits[max(0, number - 70) : number + 1 : 7]:
+        for before in (0, 31, 32, 63, 64):
+            former = commits[max(0, number - before)]
             assert (await store.add(window, former))[0] is Outcome.ALREADY_APPLIED
     for commit in commits:
         assert (await store.add(window, commit))[0] is Outcome.ALREADY_APPLIED
