@@ -20,7 +20,7 @@ import platformdirs
 from cryptography.exceptions import InvalidSignature
 
 from hubbub.bundles import Bundle
-from hubbub.client import Client, Outcome, client
+from hubbub.client import Client, Outcome, client, startup
 from hubbub.client.state import journal
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadPayload, BundleRefused, HubbubError, StateUnusable
@@ -109,7 +109,7 @@ class Room:
             mock.patch.object(tempfile, "tempdir", str(self._room / "tmp")),
             mock.patch.object(journal, "_SIZE", 1 << 14),
             mock.patch.object(client, "_STOP_SECONDS", 0.01),  # no other process sends
-            mock.patch.object(client, "read_bundle", self._read),
+            mock.patch.object(startup, "read_bundle", self._read),
             mock.patch.object(platformdirs, "user_state_path", return_value=self._room / "home"),
         ):
             yield
