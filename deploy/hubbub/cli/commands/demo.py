@@ -222,7 +222,7 @@ def _send_one(
         f"One of {people:,} devices, and its answer to {alone_metric}:",
         f"  the person's answer, which stays there   {person[alone_metric]}",
         f"  the randomized payload, in hex           {payload.payload.hex()}",
-        f"  what was sent: it, encrypted             {sealed[:_HEX].hex()}...",
+        f"  what was sent, encrypted                 {sealed[:_HEX].hex()}...",
         f"  what it could have meant                 {likely},",
         f"                                           ..., {meant[-1][0]} {meant[-1][1]:.0%}",
         paragraph(
