@@ -122,10 +122,13 @@ class Reporter:
         if self.is_local:
             return self._count(name, text or label_of(metric, code))
         cell = self._cell(metric) if metric.breakdown else metric.name
-        # The person's choices may have changed while another thread held the lock.
-        return self._unless_busy(
-            lambda: self._report(self._questions.now[name], code, cell, text=text)
-        )
+        if self.lock.is_ours():  # a signal's handler reports in the middle of a report
+            return Outcome.OVERFLOWED
+        with self.lock.hold(_LOCK_SECONDS) as is_entered:
+            if not is_entered:
+                return Outcome.OVERFLOWED
+            # The person's choices may have changed while another thread held the lock.
+            return self._report(self._questions.now[name], code, cell, text=text)
 
     def arm(self, name: str) -> str:
         """This device's arm of an experiment; the first live arm if off. Raises UnknownMetric."""
