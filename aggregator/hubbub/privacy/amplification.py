@@ -35,7 +35,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.binomials import binomial_tail, likely, pmf
+from hubbub.analysis.binomials import binomial_tail, likely, likely_ends, pmf
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 
@@ -176,9 +176,11 @@ class _Crowd:
         fine = min(fine, _MEMBERS if neither else _BLOCKS)
         starts = np.arange(0, len(members), -(-len(members) // fine))
         block_laws = np.add.reduceat(pmf(members, others, hidden), starts)
+        lowest, chance = members[starts], 2 * side / hidden
+        coin_ranges = zip(*likely_ends(lowest, chance, cut), strict=True)
         blocks = []
-        for low, block_chance in zip(members[starts].astype(int).tolist(), block_laws, strict=True):
-            coins, odds_ratios, weights = _coins(low, 2 * side / hidden, neither, odds, cut)
+        for low, ends, block_chance in zip(lowest.tolist(), coin_ranges, block_laws, strict=True):
+            coins, odds_ratios, weights = _coins(low, ends, chance, neither, odds)
             blocks.append((coins, odds_ratios, weights * block_chance))
         coins, odds_ratios, weights = map(np.concatenate, zip(*blocks, strict=True))
         return cls(coins, odds_ratios, weights, 2 * cut)
@@ -201,16 +203,16 @@ class _Crowd:
 
 
 def _coins(
-    members: int, chance: float, neither: float, odds: float, cut: float
+    members: float, ends: tuple[float, float], chance: float, neither: float, odds: float
 ) -> tuple[Floats, Floats, Floats]:
     """Visible coins, odds and weights in blocks, given the number of others that hide.
 
-    Each member is a coin with this chance; the victim is none with probability `neither`.
+    Each member is a coin with this chance, so that their number is likely between the ends; the
+    victim is none with probability `neither`.
     """
     if not neither:
         return np.array([members + 1.0]), np.array([odds]), np.ones(1)
-    numbers = likely(members, chance, cut)
-    numbers = np.append(numbers, numbers[-1] + 1)
+    numbers = np.arange(ends[0], ends[1] + 2)
     coin = pmf(numbers - 1, members, chance) * (1 - neither)
     joint_law = coin + pmf(numbers, members, chance) * neither
     # A coin, or with the chance that it is none a fair one: odds nearer to even.
