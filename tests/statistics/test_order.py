@@ -12,7 +12,7 @@ from scipy.stats import binom
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.answering import Followed, answer, answer_tiers, joined_shares
 from hubbub.analysis.comparisons.change import changes
-from hubbub.analysis.comparisons.top_values import top
+from hubbub.analysis.comparisons.order_confidence import top
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.value_estimates import mean_of
 from hubbub.errors import BadParameter

@@ -12,11 +12,11 @@ import pytest
 
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.arriving_reports import Watched
 from hubbub.aggregator.query.derived_answers import compare, top
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.trends import trend
-from hubbub.aggregator.query.watched_reports import Watched
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import Bundle, read_bundle

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hubbub.bundles import Promise, open_bundle
 from hubbub.client.files import refuse_other_than_file
 from hubbub.client.ledger import FOREIGN
-from hubbub.client.state import payload_queries, sealed_tables
+from hubbub.client.state import ledger_tables, payload_queries
 from hubbub.client.state.database import AS_TEXT, FILE_NAME
 from hubbub.client.trust.accepted_bundles import Vouched
 from hubbub.errors import BundleRefused, StateUnusable
@@ -33,8 +33,8 @@ def peek(folder: Path) -> "LedgerView":
         signed = _last_bundle(rows)
         if signed is None:
             raise StateUnusable(f"{path}: no app has used it with a bundle; {remedy}")
-        sealed_tables.check(rows)
-        standing, payloads = sealed_tables.device_state(rows), payload_queries.payload_records(rows)
+        ledger_tables.check(rows)
+        standing, payloads = ledger_tables.device_state(rows), payload_queries.payload_records(rows)
     try:
         return view(open_bundle(signed, str(path)), standing, payloads, time.time())
     except BundleRefused as error:

@@ -16,7 +16,7 @@ from dataclasses import field
 from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure, sketch
+from hubbub.mechanisms import pure, sketch_base
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
@@ -24,12 +24,12 @@ from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 
 @frozen()
-class CountMeanSketch(sketch.Sketch):
+class CountMeanSketch(sketch_base.Sketch):
     """Count mean sketch with `hashes` functions (m_h) into `width` buckets (m_w)."""
 
     epsilon: float
-    hashes: int = field(metadata=sketch.HASHES)
-    width: int = field(metadata=sketch.WIDTH)
+    hashes: int = field(metadata=sketch_base.HASHES)
+    width: int = field(metadata=sketch_base.WIDTH)
     lie: Probability = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
 
@@ -42,7 +42,7 @@ class CountMeanSketch(sketch.Sketch):
     )
 
     def __post_init__(self) -> None:
-        sketch.check_size(self)
+        sketch_base.check_size(self)
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))
         set_derived(self, lie=lie, channel=pure.Pure(lie.complement.exact, lie.exact))
 

@@ -17,7 +17,7 @@ from dataclasses import field
 from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure, sketch
+from hubbub.mechanisms import pure, sketch_base
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals, concat
@@ -26,12 +26,12 @@ from hubbub.mechanisms.walsh import WalshHadamard, negative
 
 
 @frozen()
-class HadamardSketch(sketch.Sketch):
+class HadamardSketch(sketch_base.Sketch):
     """Hadamard count mean sketch with `hashes` functions into `width` buckets, a power of two."""
 
     epsilon: float
-    hashes: int = field(metadata=sketch.HASHES)
-    width: int = field(metadata=sketch.WIDTH)
+    hashes: int = field(metadata=sketch_base.HASHES)
+    width: int = field(metadata=sketch_base.WIDTH)
     keep: Probability = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
     transform: WalshHadamard = field(init=False, repr=False)
@@ -45,7 +45,7 @@ class HadamardSketch(sketch.Sketch):
     )
 
     def __post_init__(self) -> None:
-        sketch.check_size(self, each=2)
+        sketch_base.check_size(self, each=2)
         keep = keep_at_most(self.epsilon)
         channel = pure.Pure(keep.exact, Fraction(1, 2))
         set_derived(self, keep=keep, channel=channel, transform=WalshHadamard(self.width))

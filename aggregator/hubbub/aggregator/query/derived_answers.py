@@ -23,10 +23,10 @@ from hubbub.aggregator.query.estimating import (
 from hubbub.aggregator.query.figures import Figured, Figuring, meant_query
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answering import to_shared_values
-from hubbub.analysis.comparisons import top_values
+from hubbub.analysis.comparisons import order_confidence
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.comparisons.cross import Cross, crossed
-from hubbub.analysis.comparisons.top_values import Top
+from hubbub.analysis.comparisons.order_confidence import Top
 from hubbub.analysis.figures import Figure
 from hubbub.analysis.percentiles import PERCENTILES, PercentileShift, percentile_shifts
 from hubbub.catalog import EPOCH_SECONDS, UNLISTED, Metric, reports_of_one
@@ -39,7 +39,7 @@ async def top(engine: QueryEngine, name: str, query: EstimateQuery, number: int)
     query, selection, answer = await engine.find_answer(name, query)
 
     async def make() -> Top:
-        return await asyncio.to_thread(top_values.top, answer, number)
+        return await asyncio.to_thread(order_confidence.top, answer, number)
 
     best = await engine.cached(
         ("top", query, number), selection, make, lambda best: len(best.values)

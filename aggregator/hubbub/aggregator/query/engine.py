@@ -19,6 +19,7 @@ from hubbub.aggregator.learning import Rounds
 from hubbub.aggregator.query.answer_notes import notice_of, whole_answer
 from hubbub.aggregator.query.answer_store import AnswerStore, range_name, version_of
 from hubbub.aggregator.query.answer_types import Estimated, MetricDetail, MetricLine
+from hubbub.aggregator.query.arriving_reports import Watched, arriving_reports
 from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache, Turns
 from hubbub.aggregator.query.candidates import CandidateLists, with_candidates
 from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange
@@ -40,7 +41,6 @@ from hubbub.aggregator.query.report_counts import (
     withheld_sentence,
 )
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch, together
-from hubbub.aggregator.query.watched_reports import Watched, watched_reports
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis.answer import Answer
 from hubbub.bundles import Bundle
@@ -228,7 +228,7 @@ class QueryEngine:
         """Reports counted after this number; none in production."""
         bundle = self.collected.bundle
         new = self._arrivals.newer_than(after) if self._arrivals else []
-        return await asyncio.to_thread(watched_reports, bundle, new, self.notice)
+        return await asyncio.to_thread(arriving_reports, bundle, new, self.notice)
 
     async def find_answer(
         self, name: str, query: EstimateQuery

@@ -21,7 +21,7 @@ from hubbub.analysis.percentiles import MAX_PERCENTILES
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import did_you_mean
 from hubbub.query_results.columns import COLUMNS
-from hubbub.query_results.confidence import MAX_CONFIDENCE, MIN_CONFIDENCE
+from hubbub.query_results.confidence_check import MAX_CONFIDENCE, MIN_CONFIDENCE
 
 _LONGEST_RANGE = 400
 _LONGEST = 200

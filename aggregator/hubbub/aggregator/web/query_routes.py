@@ -23,6 +23,7 @@ from hubbub.aggregator.query.answer_types import (
     MetricLine,
     TopList,
 )
+from hubbub.aggregator.query.arriving_reports import Watched
 from hubbub.aggregator.query.breakdowns import BrokenDown
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
@@ -32,7 +33,6 @@ from hubbub.aggregator.query.figures import Figured, figure_kind, meant_query
 from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.aggregator.query.report_counts import PipelineStatus
 from hubbub.aggregator.query.trends import Trended
-from hubbub.aggregator.query.watched_reports import Watched
 from hubbub.aggregator.web.parameters import (
     OPENAPI,
     Below,

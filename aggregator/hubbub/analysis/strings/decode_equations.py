@@ -21,7 +21,7 @@ from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms.hashing import WORDS, digest, encoded
 from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.rappor import Rappor
-from hubbub.mechanisms.sketch import Sketch
+from hubbub.mechanisms.sketch_base import Sketch
 
 Places = npt.NDArray[np.int32]
 Indices = npt.NDArray[np.int64]

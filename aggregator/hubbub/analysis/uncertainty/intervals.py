@@ -24,7 +24,7 @@ from scipy.special import ndtr, ndtri
 
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.errors import BadParameter
-from hubbub.query_results.confidence import MAX_CONFIDENCE, check_confidence
+from hubbub.query_results.confidence_check import MAX_CONFIDENCE, check_confidence
 
 _NORMAL: Final = NormalDist()
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from hubbub.catalog import Metric
 from hubbub.client.cover import NOTHING, WaitingReport
 from hubbub.client.files import resolved_folder
-from hubbub.client.state import payload_queries, sealed_tables
+from hubbub.client.state import ledger_tables, payload_queries
 from hubbub.client.state.consent import is_on, turned
 from hubbub.client.state.contract import (
     DISABLED,
@@ -85,11 +85,11 @@ class FolderState:
 
     def inherit(self, former: DeviceState) -> None:
         """Merges decisions and spending under another operator: the stricter of both holds."""
-        self._decide(lambda rows: sealed_tables.inherit(rows, former), careful=True)
+        self._decide(lambda rows: ledger_tables.inherit(rows, former), careful=True)
 
     def part(self) -> None:
         """Discards what waits for the former operator: another one uses this state from now on."""
-        self._decide(sealed_tables.part, careful=True)
+        self._decide(ledger_tables.part, careful=True)
         with self._transaction() as rows:
             self._operators = _operators(rows)
 
@@ -99,7 +99,7 @@ class FolderState:
 
     def _device_state(self, rows: Rows) -> DeviceState:
         """Returns the device's state. PRIVACY: it sends nothing once another operator uses it."""
-        standing = sealed_tables.device_state(rows)
+        standing = ledger_tables.device_state(rows)
         standing.may_send = _operators(rows) <= self._operators
         return standing
 
@@ -117,7 +117,7 @@ class FolderState:
             payload_queries.insert(rows, admissions)
             payload_queries.count_events(rows, {}, settled := settled_by(new_entries, standing))
             standing.settle(settled)
-            sealed_tables.save(
+            ledger_tables.save(
                 rows, {e.metric.base_name: standing.account(e.metric) for e in admissions}
             )
             dropped = [*lost, *refused, *payload_queries.overflow(rows, self._bounds)]
@@ -162,10 +162,10 @@ class FolderState:
 
     def note_run(self, running: Sequence[tuple[Metric, int]]) -> None:
         with self._transaction(durable=True) as rows:
-            standing = sealed_tables.device_state(rows)
+            standing = ledger_tables.device_state(rows)
             for metric, epoch in running:
                 standing.account(metric).note_run(epoch)
-            sealed_tables.save(rows, {m.base_name: standing.account(m) for m, _ in running})
+            ledger_tables.save(rows, {m.base_name: standing.account(m) for m, _ in running})
 
     def take(
         self, most: int, max_bytes: int, now: float, exclusions: WaitingReport = NOTHING
@@ -213,13 +213,13 @@ class FolderState:
         purged: list[Dropped] = []
 
         def change(rows: Rows) -> None:
-            sealed_tables.commit(
-                rows, generation=turned(sealed_tables.device_state(rows).consent.generation, on=on)
+            ledger_tables.commit(
+                rows, generation=turned(ledger_tables.device_state(rows).consent.generation, on=on)
             )
             if not on:
                 purged[:] = payload_queries.purge(rows, DISABLED)
             if forget:
-                sealed_tables.forget(rows, now)
+                ledger_tables.forget(rows, now)
 
         self._decide(change, careful=not on)
         if forget:
@@ -235,11 +235,11 @@ class FolderState:
         now = self.device_state().consent
         careful = epsilon <= now.preference and max_local <= now.local
         preferences = {"preference": epsilon, "max_local": max_local}
-        self._decide(lambda rows: sealed_tables.commit(rows, **preferences), careful=careful)
+        self._decide(lambda rows: ledger_tables.commit(rows, **preferences), careful=careful)
 
     def keep_notice(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
         with self._transaction() as rows:
-            if follows(sealed_tables.notice(payload_queries.read_facts(rows))):
+            if follows(ledger_tables.notice(payload_queries.read_facts(rows))):
                 payload_queries.set_meta(rows, notice=notice)
 
     def count(self, counts: Mapping[str, int]) -> None:
@@ -310,7 +310,7 @@ class FolderState:
                 self._watch.look(rows, damaged=self._database.damaged)
                 yield rows
                 if rows.total_changes != before:
-                    sealed_tables.seal(rows)
+                    ledger_tables.update_checksum(rows)
         except Damaged as error:
             self._watch.salvage(error.consent)
             raise

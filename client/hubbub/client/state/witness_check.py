@@ -8,7 +8,7 @@ from typing import Final
 
 from hubbub.client.files import refuse_other_than_file
 from hubbub.client.lazy_log import warn
-from hubbub.client.state import payload_queries, sealed_tables
+from hubbub.client.state import ledger_tables, payload_queries
 from hubbub.client.state.consent import Consent, agreed, turned
 from hubbub.client.state.contract import PUT_BACK, Dropped
 from hubbub.client.state.journal import orphans
@@ -61,10 +61,10 @@ class Watch:
         if payload_queries.meta(rows, "secret") is None:  # nothing was stored yet
             changed = self._begin(rows, damaged=damaged)
         else:
-            mine = sealed_tables.check(rows)
-            changed = sealed_tables.bring_up(rows)
+            mine = ledger_tables.check(rows)
+            changed = ledger_tables.bring_up(rows)
             if changed or not mine.head:
-                mine = sealed_tables.state_moment(rows)
+                mine = ledger_tables.state_moment(rows)
             changed = self._compare(rows, mine) or changed
         if changed or self._first or witness is None:
             self.bear(rows)
@@ -73,7 +73,7 @@ class Watch:
 
     def bear(self, rows: Rows) -> None:
         """Records the file's version in the witness. Raises StateUnusable."""
-        mine, witness = sealed_tables.state_moment(rows), self._witnesses.writable
+        mine, witness = ledger_tables.state_moment(rows), self._witnesses.writable
         moment = witness.read()
         if moment is None or moment._replace(accounts={}, merged=()) != mine._replace(accounts={}):
             witness.write(mine)
@@ -99,8 +99,8 @@ class Watch:
     def _begin(self, rows: Rows, *, damaged: int) -> bool:
         """Starts a file from its witnesses, or as a refusal if a state was lost without any."""
         moments = self._witnesses.read_all()
-        sealed_tables.start(rows)
-        mine = sealed_tables.state_moment(rows)
+        ledger_tables.start(rows)
+        mine = ledger_tables.state_moment(rows)
         if moments:
             mine = mine._replace(state=moments[-1].state)
         for moment in moments:
@@ -118,7 +118,7 @@ class Watch:
                 self._witnesses.folder,
             )
         if names:
-            sealed_tables.adopt(rows, mine)
+            ledger_tables.adopt(rows, mine)
             payload_queries.count(rows, names)
         return True
 
@@ -139,7 +139,7 @@ class Watch:
         if self._salvaged:
             now = now._replace(consent=agreed(_consent_of(now), self._salvaged, ordered=False))
         if now != mine:
-            sealed_tables.adopt(rows, now)
+            ledger_tables.adopt(rows, now)
             payload_queries.count(rows, names)
         if put_back:
             self._purged = payload_queries.purge(rows, PUT_BACK)

@@ -28,7 +28,7 @@ from hubbub.query_results.rows import percentile_name
 from hubbub.simulation.model_file import read_model
 from hubbub.simulation.people_file import has_days, read_truth
 from hubbub.simulation.rehearsal import Plan, Run, central_of_plan, rehearse
-from hubbub.simulation.tally import Summary, Tally
+from hubbub.simulation.rehearsal_summary import Summary, Tally
 
 _ROWS: Final = 20
 

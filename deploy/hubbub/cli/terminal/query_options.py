@@ -19,7 +19,7 @@ from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
 from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.options import Exclusive, argument, option, options, read_existing
-from hubbub.query_results.confidence import check_confidence
+from hubbub.query_results.confidence_check import check_confidence
 from hubbub.query_results.rows import whole_rows
 
 _TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable

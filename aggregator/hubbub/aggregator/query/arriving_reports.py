@@ -52,7 +52,7 @@ class Watched:
     notice: str
 
 
-def watched_reports(bundle: Bundle, arrivals: Sequence[Arrival], notice: str) -> Watched:
+def arriving_reports(bundle: Bundle, arrivals: Sequence[Arrival], notice: str) -> Watched:
     """Arrivals of this bundle's streams, in its words."""
     of_bundle = [arrival for arrival in arrivals if arrival.window.stream in bundle.streams]
     return Watched([_arrival_row(bundle, arrival) for arrival in of_bundle], notice)

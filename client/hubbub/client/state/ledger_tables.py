@@ -32,7 +32,7 @@ from hubbub.sealing.digests import sha256
 # Facts that the checksum does not cover. Version 0.1 changes consent without a commit, so the
 # checksum covers "said", the last consent that this version stored, instead. A notice has its own
 # signature and arrives again; the shuffler refuses damaged tokens.
-_UNSEALED: Final = ("sum", "bundle", "notice", "tokens", "generation", "preference", "max_local")
+_UNCHECKED: Final = ("sum", "bundle", "notice", "tokens", "generation", "preference", "max_local")
 
 
 def start(rows: Rows) -> None:
@@ -54,7 +54,7 @@ def bring_up(rows: Rows) -> bool:
     if facts.get("head") is None:
         set_meta(rows, head=os.urandom(8).hex(), witnessed="")
     if _commit_and_checksum(facts)[0] != str(facts.get("commits")):
-        seal(rows)
+        update_checksum(rows)
         facts = read_facts(rows)
     now, before = _consent(facts), facts.get("said")
     if before == _consent_json(facts):
@@ -65,7 +65,7 @@ def bring_up(rows: Rows) -> bool:
     if consent.generation != generation:
         purge(rows, DISABLED)
     commit(rows, **asdict(consent))
-    seal(rows)
+    update_checksum(rows)
     return True
 
 
@@ -85,8 +85,8 @@ def check(rows: Rows) -> StateMoment:
     return moment
 
 
-def seal(rows: Rows) -> None:
-    """Updates the checksum after a transaction's changes."""
+def update_checksum(rows: Rows) -> None:
+    """Stores the checksum of a transaction's changes."""
     facts = read_facts(rows)
     facts["said"] = _consent_json(facts)
     summed = f"{facts['commits']}:{_sum(facts, _ledger(rows))}"
@@ -237,5 +237,5 @@ def _ledger(rows: Rows) -> list[tuple[str, str]]:
 
 
 def _sum(facts: Mapping[str, Any], ledger: Sequence[tuple[str, str]]) -> str:
-    summed = repr(([fact for fact in sorted(facts.items()) if fact[0] not in _UNSEALED], ledger))
+    summed = repr(([fact for fact in sorted(facts.items()) if fact[0] not in _UNCHECKED], ledger))
     return sha256(summed.encode(errors="replace")).hex()
