@@ -25,7 +25,7 @@ async def _serve(port: int, tls: Path) -> None:
         f"127.0.0.1:{port}",
         _hello,
         tls=TlsFolder(tls, "shuffler"),
-        connections=OpenConnections(of_address=0),
+        connections=OpenConnections(max_per_address=0),
     )
     await door.start()
     await asyncio.Event().wait()

@@ -73,22 +73,22 @@ def noise_for(epsilon: float, delta: float, sampling: float, steps: int) -> floa
     return high
 
 
-def dp_sgd(columns: Floats, labels: Floats, sigma: float, chance: np.random.Generator) -> Floats:
+def dp_sgd(columns: Floats, labels: Floats, sigma: float, rng: np.random.Generator) -> Floats:
     """Weights of the mean of the later half of the steps. Gradients are clipped to length 1."""
     weights, later = np.zeros(columns.shape[1]), np.zeros(columns.shape[1])
     for step in range(STEPS):
-        batch = chance.random(len(labels)) < BATCH / len(labels)
+        batch = rng.random(len(labels)) < BATCH / len(labels)
         x, y = columns[batch], labels[batch]
         # Columns have length 1, and so no gradient is longer: nothing is left to clip.
         whole = (1 / (1 + np.exp(-x @ weights)) - y) @ x
-        noisy = (whole + sigma * chance.standard_normal(len(weights))) / BATCH
+        noisy = (whole + sigma * rng.standard_normal(len(weights))) / BATCH
         weights = weights - RATE * noisy
         later += weights * (step >= STEPS // 2)
     return later / (STEPS - STEPS // 2)
 
 
 def output_perturbation(
-    columns: Floats, labels: Floats, epsilon: float, chance: np.random.Generator
+    columns: Floats, labels: Floats, epsilon: float, rng: np.random.Generator
 ) -> Floats:
     """The regularised solution, and a vector of length Gamma(d, 2/(n penalty epsilon)) added."""
     n, d = columns.shape
@@ -100,8 +100,8 @@ def output_perturbation(
             columns * (probabilities * (1 - probabilities))[:, None]
         ).T @ columns / n + PENALTY * np.eye(d)
         solved = solved - np.linalg.solve(curved, slope)
-    direction = chance.standard_normal(d)
-    length = chance.gamma(d, 2 / (n * PENALTY * epsilon))
+    direction = rng.standard_normal(d)
+    length = rng.gamma(d, 2 / (n * PENALTY * epsilon))
     weights: Floats = solved + length * direction / np.linalg.norm(direction)
     return weights
 
@@ -113,9 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--delta", type=float, default=1e-6)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args(arguments)
-    chance = np.random.default_rng(args.seed)
+    rng = np.random.default_rng(args.seed)
     columns, labels = people()
-    order = chance.permutation(len(labels))
+    order = rng.permutation(len(labels))
     train, test = order[TEST:], order[:TEST]
     sampling = BATCH / len(train)
     sigma = noise_for(args.epsilon, args.delta, sampling, STEPS)
@@ -123,10 +123,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     plain = without_privacy("logistic", columns[train][:, :-1], labels[train], 0.0)
     learned = {
         f"DP-SGD, sigma {sigma:.3f}, {STEPS} steps, epsilon {spent:.4f} at {args.delta:g}": dp_sgd(
-            columns[train], labels[train], sigma, chance
+            columns[train], labels[train], sigma, rng
         ),
         f"output perturbation, epsilon {args.epsilon:g}": output_perturbation(
-            columns[train], labels[train], args.epsilon, chance
+            columns[train], labels[train], args.epsilon, rng
         ),
         "without privacy": plain,
     }

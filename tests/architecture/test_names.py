@@ -22,6 +22,7 @@ REJECTED = {
     "DeviceLine": "TimedConnection",
     "Drops": "EpochPublisher",
     "Figures": "ValueEstimates",
+    "Figuring": "FigureSources",
     "Fresh": "CoalescedRead",
     "Holding": "EpochSelection",
     "HttpFace": "HttpServer",

@@ -231,7 +231,7 @@ async def test_an_answer_is_sent_without_waiting_for_an_acknowledged_header(
     assert undelayed == [True]
 
 
-@pytest.mark.parametrize("limit", ["_MAX", "_MAX_OF_ADDRESS"])
+@pytest.mark.parametrize("limit", ["_MAX", "_MAX_PER_ADDRESS"])
 async def test_the_connection_that_waits_longest_gives_way(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
@@ -253,7 +253,7 @@ async def test_the_connection_that_waits_longest_gives_way(
             half.cancel()
 
 
-@pytest.mark.parametrize("limit", ["_MAX", "_MAX_OF_ADDRESS"])
+@pytest.mark.parametrize("limit", ["_MAX", "_MAX_PER_ADDRESS"])
 async def test_unread_answers_are_dropped_with_the_longest_unread_first(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
@@ -280,7 +280,7 @@ async def _unread(port: int) -> asyncio.StreamWriter:
 
 def test_connections_of_one_network_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has one address of IPv6 has 2**64."""
-    monkeypatch.setattr("hubbub.runtime.http.connections._MAX_OF_ADDRESS", 3)
+    monkeypatch.setattr("hubbub.runtime.http.connections._MAX_PER_ADDRESS", 3)
 
     class Ended(asyncio.Transport):
         def __init__(self, client: tuple[str, int]) -> None:

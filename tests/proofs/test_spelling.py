@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from hubbub.mechanisms.letter_codes import AFTER_IN_HOSTS, AFTER_IN_WORDS, HOSTS, WORDS
+from hubbub.mechanisms.letter_codes import HOST_CODE_LENGTHS, HOSTS, WORD_CODE_LENGTHS, WORDS
 from hubbub.mechanisms.string_bits import read, spell
 
 ENOUGH = 4096
@@ -118,7 +118,9 @@ def test_every_bit_sequence_spells_one_string_or_none() -> None:
     assert all(spell(text, size) == bits for bits, text in whole.items())
 
 
-@pytest.mark.parametrize(("letters", "table"), [(WORDS, AFTER_IN_WORDS), (HOSTS, AFTER_IN_HOSTS)])
+@pytest.mark.parametrize(
+    ("letters", "table"), [(WORDS, WORD_CODE_LENGTHS), (HOSTS, HOST_CODE_LENGTHS)]
+)
 def test_lengths_are_those_of_a_whole_prefix_code(letters: str, table: tuple[str, ...]) -> None:
     assert len(table) == len(letters) + 2
     for line in table:

@@ -414,7 +414,7 @@ async def test_above_the_unread_memory_limit_the_largest_connection_is_dropped(
         writer.write(_head(0))
         return writer
 
-    async with opening(tls=TlsFolder(tmp_path, "shuffler"), of_address=0) as door:
+    async with opening(tls=TlsFolder(tmp_path, "shuffler"), max_per_address=0) as door:
         # The system itself takes the first megabytes of each.
         door.front.admission.models = models = bytes(8 << 20)
         writers = [await unread(door) for _ in range(4)]
@@ -436,7 +436,7 @@ async def test_a_request_that_arrives_too_slowly_is_ended(opening: Opening) -> N
         assert door.front.admission.refusals["too_slow"] == 3
 
 
-@pytest.mark.parametrize("limits", [{"most": 50, "of_address": 0}, {"of_address": 50}])
+@pytest.mark.parametrize("limits", [{"most": 50, "max_per_address": 0}, {"max_per_address": 50}])
 async def test_idle_and_endless_connections_give_way_and_honest_ones_are_served(
     opening: Opening,
     limits: dict[str, Any],
@@ -455,7 +455,7 @@ async def test_idle_and_endless_connections_give_way_and_honest_ones_are_served(
 
 
 @pytest.mark.loop(factory=uvloop.new_event_loop)
-@pytest.mark.parametrize("limits", [{"most": 50, "of_address": 0}, {"of_address": 50}])
+@pytest.mark.parametrize("limits", [{"most": 50, "max_per_address": 0}, {"max_per_address": 50}])
 async def test_connections_without_a_handshake_count_and_give_way_and_honest_ones_are_served(
     opening: Opening,
     tmp_path: Path,

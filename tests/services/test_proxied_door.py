@@ -170,7 +170,7 @@ async def test_a_header_from_an_address_that_is_no_proxy_is_refused(
 async def test_connections_of_one_address_are_limited_also_behind_a_proxy(
     opening: Opening,
 ) -> None:
-    async with opening(header_proxies=(PROXY,), of_address=2) as door:
+    async with opening(header_proxies=(PROXY,), max_per_address=2) as door:
         opened = []
         for device in (1, 1, 2, 1):
             header = HEADER.replace(b"192.0.2.1", b"192.0.2.%d" % device)

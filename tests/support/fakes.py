@@ -143,12 +143,12 @@ class MemoryStore:
         for sums in self._windows.get(window, []):
             sums.tags.clear()
 
-    async def delete(self, window: Window, filed: int = 0) -> int:
+    async def delete(self, window: Window, reports_in_file: int = 0) -> int:
         """Delete a closed window's totals; the law has their reports as counted:deleted."""
         number = 0
         await self.shards(window)
-        if filed and not self._windows[window][0].terms:
-            self._windows[window][0].terms["counted"] = filed
+        if reports_in_file and not self._windows[window][0].terms:
+            self._windows[window][0].terms["counted"] = reports_in_file
         for sums in self._windows[window]:
             counted = sums.terms.get("counted", 0) + sums.terms.pop(DUMMIES, 0)
             sums.terms["counted"] = 0

@@ -90,7 +90,7 @@ class IssuerHouse:
                 f"127.0.0.1:{self.port}",
                 self.app,
                 tls=None,
-                connections=OpenConnections((), Counter(), most=1000, of_address=1000),
+                connections=OpenConnections((), Counter(), most=1000, max_per_address=1000),
             )
             await door.start()
             started.set()

@@ -742,11 +742,12 @@ def test_the_card_advises_nothing_that_the_catalog_would_refuse(
 def test_the_leaflet_says_that_a_device_reports_to_a_model_once(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MODEL)
-    often = {
-        question.asks: question.often for question in leaflet(read_with_promises(path)).questions
+    frequencies = {
+        question.asks: question.frequency
+        for question in leaflet(read_with_promises(path)).questions
     }
     for question in ("Who leaves", "What they choose"):
-        assert often[question] == "once for life, at a time that your device draws"
+        assert frequencies[question] == "once for life, at a time that your device draws"
 
 
 def test_the_shuffled_epsilon_covers_the_first_round_and_the_others(signed: Signed) -> None:

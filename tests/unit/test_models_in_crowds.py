@@ -248,7 +248,7 @@ def test_card_and_leaflet_show_both_promises(signed: Signed) -> None:
     assert "All 2 rounds of a device together reveal epsilon 2 at delta 1e-06" in sentence
     assert f"or {local:.3g} to an observer of each single report" in sentence
     [question] = leaflet(promised_catalog_of(CATALOG + MODEL)).questions
-    assert question.often == "2 times in all, at times that your device draws"
+    assert question.frequency == "2 times in all, at times that your device draws"
 
 
 def test_the_audit_attacks_whole_rounds_of_a_model(

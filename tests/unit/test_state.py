@@ -408,7 +408,7 @@ for number in range(3):
 database.scrub()
 os.truncate(f"{path}-shm", size)
 database.close()
-print(database.damaged)
+print(database.damaged_files)
 """
     path = tmp_path / "hubbub.sqlite3"
     words = [sys.executable, "-c", code, str(path), str(size)]

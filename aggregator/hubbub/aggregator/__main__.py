@@ -106,11 +106,11 @@ class _Service:
         shuffler = settings.shuffler_status
         self._upstream = Shuffler(shuffler, tls) if shuffler else None
         totals: DeletableTotals = store
-        filed = None
+        file_totals = None
         if settings.outlets.totals:
             place = Place.of(settings.outlets.totals)
-            filed = FileTotals(place, lambda: self._bundle, fresh_seconds=LISTED_SECONDS)
-            totals = FiledStore(store, filed)
+            file_totals = FileTotals(place, lambda: self._bundle, fresh_seconds=LISTED_SECONDS)
+            totals = FiledStore(store, file_totals)
         self._query = QueryEngine(
             bundle,
             totals,
@@ -121,9 +121,9 @@ class _Service:
             arrivals=arrivals,
         )
         self._loops = self._outlets(server)
-        if filed:
+        if file_totals:
             days = settings.outlets.redis_days
-            self._loops.append(TotalsWriter(self._query.collected, store, filed, days).run)
+            self._loops.append(TotalsWriter(self._query.collected, store, file_totals, days).run)
         learner = ModelLearner(lambda: self._bundle, totals, self._query.rounds, clocks)
         self._loops.append(learner.run)
         self._keeping = Housekeeping(

@@ -57,7 +57,7 @@ class LeafletRow:
     """One metric; who sees an answer is `right` so many times of 100 at most, 50 by guessing."""
 
     asks: str
-    often: str
+    frequency: str
     verdict: str
     right: int
     until: str
@@ -104,7 +104,7 @@ def _question(metric: Metric) -> LeafletRow:
         frequency += ", some devices only"
     return LeafletRow(
         asks=metric.description,
-        often=frequency,
+        frequency=frequency,
         verdict=_WORDS[verdict(metric.report_loss)],
         right=right_of_100(metric.report_loss),
         until=metric.expires.isoformat(),

@@ -31,7 +31,7 @@ def facts(metric: Metric) -> list[Fact]:
             is_void = metric.development and field.name.startswith(_OF_CROWDS)
             text = f"{value:,}" if isinstance(value, int | float) else str(value)
             if isinstance(value, Mapping):
-                text = ", ".join(f"{name} ({', '.join(some)})" for name, some in value.items())
+                text = ", ".join(f"{name} ({', '.join(values)})" for name, values in value.items())
             text += " (not under --dev)" if is_void else ""
             facts.append(Fact(field.name, field.entry.label, text))
     return facts

@@ -143,10 +143,10 @@ class NoisyCounts:
     def _with_known_lies(self, central: float) -> float:
         """The same if it is shown how many others lied into the two values."""
         t, worst = exp(central), 0.0
-        for case in self.cases:
+        for weighted_counts in self.cases:
             deltas = sum(
                 chance * counts.delta(t, self.keep, self.lie, self.neither)
-                for counts, chance in case
+                for counts, chance in weighted_counts
             )
             worst = max(worst, float(self.weights @ deltas))
         return worst + 8 * TAILS * self.wanted

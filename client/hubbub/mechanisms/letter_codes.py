@@ -11,7 +11,7 @@ from typing import Final
 WORDS: Final = "abcdefghijklmnopqrstuvwxyz'- "
 HOSTS: Final = "abcdefghijklmnopqrstuvwxyz0123456789-."
 
-AFTER_IN_WORDS: Final = (
+WORD_CODE_LENGTHS: Final = (
     "c4544456649754554843466588a5cb7",
     "5a544985a5c6343a5e34366786b9ed7",
     "43657398844b37847a5573ac9486ca7",
@@ -45,7 +45,7 @@ AFTER_IN_WORDS: Final = (
     "3465536664975644584445777687987",
 )
 
-AFTER_IN_HOSTS: Final = (
+HOST_CODE_LENGTHS: Final = (
     "e44445545566545647544654767d8999acaa9eb7",
     "675438657596444759344667756cbaabecedc847",
     "936573877378467479346498768aa9decbbeb847",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple, Protocol
 
-from hubbub.mechanisms.letter_codes import AFTER_IN_HOSTS, AFTER_IN_WORDS, HOSTS, WORDS
+from hubbub.mechanisms.letter_codes import HOST_CODE_LENGTHS, HOSTS, WORD_CODE_LENGTHS, WORDS
 
 _Code = tuple[int, int]
 """Some bits as a number, and how many they are."""
@@ -194,8 +194,8 @@ def _alphabets() -> tuple[tuple[_Code, _Alphabet], ...]:
         _Flat("\U0001f000\U0001faff", "\u2600\u27bf", "\ufe0f", "\u200d", "\u2b50", " ~"),  # emoji
         _Flat(" \u1fff"),  # any of these scripts together
     )
-    words = _Paired(WORDS, _RARE_IN_WORDS, AFTER_IN_WORDS)
-    hosts = _Paired(HOSTS, _RARE_IN_HOSTS, AFTER_IN_HOSTS)
+    words = _Paired(WORDS, _RARE_IN_WORDS, WORD_CODE_LENGTHS)
+    hosts = _Paired(HOSTS, _RARE_IN_HOSTS, HOST_CODE_LENGTHS)
     others = [((0b110000 + place, 6), letter) for place, letter in enumerate(flat)]
     return ((0b0, 1), words), ((0b10, 2), hosts), *others
 

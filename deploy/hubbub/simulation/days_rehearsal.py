@@ -104,9 +104,9 @@ def rehearse_days(
             f'metric "{metric.name}": a permanent response is only rehearsed with values that '
             "never change: leave the column day out, and give --epochs"
         )
-    chance, truth = np.random.default_rng(seed), _truth(metric, days)
+    rng, truth = np.random.default_rng(seed), _truth(metric, days)
     for _ in range(runs):
-        yield _run(bundle, metric, days, truth, confidence=confidence, chance=chance)
+        yield _run(bundle, metric, days, truth, confidence=confidence, rng=rng)
 
 
 def summary_of(runs: Sequence[DayRun]) -> DaySummary:
@@ -138,13 +138,13 @@ def _run(
     truth: Mapping[str, Floats],
     *,
     confidence: float,
-    chance: np.random.Generator,
+    rng: np.random.Generator,
 ) -> DayRun:
-    day_counts, missed = _reporting(metric, days, chance)
+    day_counts, missed = _reporting(metric, days, rng)
     windows = {}
     for day, counts in zip(days.days, day_counts, strict=True):
-        totals = draw(metric.randomizer, days.codes, counts.tolist(), chance)
-        window_totals = as_window(metric, totals, chance)
+        totals = draw(metric.randomizer, days.codes, counts.tolist(), rng)
+        window_totals = as_window(metric, totals, rng)
         if window_totals and totals.reports:
             windows[Window(metric.name, day)] = window_totals
     reports = int(day_counts.sum())
@@ -165,7 +165,7 @@ def _run(
     return DayRun(reports=reports, series=series, missed=missed, answered=answered, below=too_few)
 
 
-def _reporting(metric: Metric, days: Days, chance: np.random.Generator) -> tuple[Numbers, int]:
+def _reporting(metric: Metric, days: Days, rng: np.random.Generator) -> tuple[Numbers, int]:
     """Draws who reports: counts of shape (days, codes), and how many were absent on their day."""
     count, missed = days.count, 0
     rows: Numbers | slice = slice(None)
@@ -173,17 +173,17 @@ def _reporting(metric: Metric, days: Days, chance: np.random.Generator) -> tuple
         periods = [days_of_period(metric.period, day) for day in days.days]
         lengths = np.array([len(period) for period in periods])[days.day]
         if days.person is None:  # of each day's people as many as have it as their own
-            count = chance.binomial(count, 1 / lengths)
+            count = rng.binomial(count, 1 / lengths)
         else:
-            rows, pairs = _draw_days(periods, days.person, days, chance)
+            rows, pairs = _draw_days(periods, days.person, days, rng)
             count, missed = days.count[rows], pairs - len(rows)
     if (share := counting(metric)) < 1:
-        count = chance.binomial(count, share)
+        count = rng.binomial(count, share)
     return days.counted(rows, count), missed
 
 
 def _draw_days(
-    periods: Sequence[range], person: Numbers, days: Days, chance: np.random.Generator
+    periods: Sequence[range], person: Numbers, days: Days, rng: np.random.Generator
 ) -> tuple[Numbers, int]:
     """Draws each person's day in each period; returns their rows, and the number of such pairs.
 
@@ -193,7 +193,7 @@ def _draw_days(
     places = {period: place for place, period in enumerate(ordered)}
     period_places = np.array([places[period] for period in periods])[days.day]
     drawn = np.column_stack(
-        [period.start + chance.integers(0, len(period), person.max() + 1) for period in ordered]
+        [period.start + rng.integers(0, len(period), person.max() + 1) for period in ordered]
     )
     has_pair = np.zeros(drawn.shape, dtype=np.bool_)
     has_pair[person, period_places] = True

@@ -71,15 +71,13 @@ class _EncodedValues:
         )
         return cls(metric, names.tolist(), [metric.code(values[index]) for index in firsts], places)
 
-    def day(
-        self, people: Counts, movers: int, epoch: int, chance: np.random.Generator
-    ) -> Day | None:
+    def day(self, people: Counts, movers: int, epoch: int, rng: np.random.Generator) -> Day | None:
         """Draws their totals, the first `movers` at `_HOMEPAGE`; None if too few for the crowd."""
         metric, places = self.metric, self.places[people]
         if metric.name == "homepage" and _HOMEPAGE in self.names:
             places[:movers] = self.names.index(_HOMEPAGE)
         counts = np.bincount(places, minlength=len(self.names)).tolist()
-        totals = as_window(metric, draw(metric.randomizer, self.codes, counts, chance), chance)
+        totals = as_window(metric, draw(metric.randomizer, self.codes, counts, rng), rng)
         if totals is None:  # too few for a crowd
             return None
         # A crowd leaves as a whole; other streams in the smallest batches.
@@ -96,7 +94,7 @@ def days_before(
     The people of those days are drawn from `everyone`, today's people. `seed` makes the random
     numbers repeatable; None takes the system's.
     """
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     metrics = [_EncodedValues.among(everyone, metric) for metric in bundle.metrics.values()]
     degrees = np.array([person["education"] == _DEGREE for person in everyone])
     days = []
@@ -104,9 +102,9 @@ def days_before(
         weekend = (today - ago + _FIRST_DAY) % 7 >= _SATURDAY
         number = round((_WEEKEND if weekend else 1.0) * len(everyone))
         weights = np.where(degrees, 1 - _FEWER * ago / DAYS, 1.0)
-        people = chance.choice(len(everyone), size=number, p=weights / weights.sum())
-        movers = int(chance.binomial(number, _MOVED)) if ago >= CHANGED_DAYS_AGO else 0
-        day_counts = (metric.day(people, movers, today - ago, chance) for metric in metrics)
+        people = rng.choice(len(everyone), size=number, p=weights / weights.sum())
+        movers = int(rng.binomial(number, _MOVED)) if ago >= CHANGED_DAYS_AGO else 0
+        day_counts = (metric.day(people, movers, today - ago, rng) for metric in metrics)
         days += [day for day in day_counts if day]
     return days
 

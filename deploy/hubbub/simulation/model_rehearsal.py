@@ -65,28 +65,26 @@ def rehearse_model(
 
     `confidence` is the level of the intervals in `judgement`.
     """
-    for chance in np.random.default_rng(seed).spawn(runs):
+    for rng in np.random.default_rng(seed).spawn(runs):
         size = len(people.labels)
         # Everybody once, or a number of people with repetition.
-        chosen_people = (
-            chance.permutation(size) if reports is None else chance.integers(0, size, reports)
-        )
+        chosen_people = rng.permutation(size) if reports is None else rng.integers(0, size, reports)
         held_out, order = np.split(chosen_people, [round(len(chosen_people) * model.held_out)])
-        learned = _train(model, people, order, chance)
+        learned = _train(model, people, order, rng)
         foretold = scores(model.kind, test.columns, learned.weights)
         judges = People(people.columns[held_out], people.labels[held_out], 0)
         judgement = None
         if len(held_out):
-            judgement = _evaluate_by_reports(model, judges, learned, confidence, chance)
+            judgement = _evaluate_by_reports(model, judges, learned, confidence, rng)
         yield Trained(learned, evaluate(model.kind, foretold, test.labels), judgement)
 
 
-def _train(model: Model, people: People, order: Counts, chance: np.random.Generator) -> Learned:
+def _train(model: Model, people: People, order: Counts, rng: np.random.Generator) -> Learned:
     """Trains the model on people who are dealt out to rounds in this order."""
     codes = codes_of(model)
     rounds = model.rounds or rounds_for(len(order), codes.squared_error)
-    turns = _turns(model, len(order), rounds, chance)
-    pool = chance.integers(0, 1 << 62)
+    turns = _turns(model, len(order), rounds, rng)
+    pool = rng.integers(0, 1 << 62)
 
     def means(number: int, centre: Floats, weights: Floats) -> DirectionMoments:
         turn = order[turns[number]]
@@ -99,24 +97,24 @@ def _train(model: Model, people: People, order: Counts, chance: np.random.Genera
             centred = np.column_stack([columns - centre, np.ones(len(turn))])
             vectors = gradients(model.kind, centred, labels, weights)
         round_codes = replace(codes, seed=f"{pool}/{number}", dimensions=vectors.shape[1])
-        return draw_moments(round_codes, unit_of(vectors, chance), chance)
+        return draw_moments(round_codes, unit_of(vectors, rng), rng)
 
     return learn(model, len(order), codes, means)
 
 
 def _turns(
-    model: Model, people: int, rounds: int, chance: np.random.Generator
+    model: Model, people: int, rounds: int, rng: np.random.Generator
 ) -> Sequence[slice | Counts]:
     """The people of each round: each person in one round, or in `rounds_each` random ones."""
     if not model.rounds_each:
         return list(deal(people, rounds))
-    order = chance.random((people, rounds + 1)).argsort(axis=1)
+    order = rng.random((people, rounds + 1)).argsort(axis=1)
     person_rounds = order[:, : model.rounds_each]
     return [np.flatnonzero((person_rounds == number).any(axis=1)) for number in range(rounds + 1)]
 
 
 def _evaluate_by_reports(
-    model: Model, judges: People, learned: Learned, confidence: float, chance: np.random.Generator
+    model: Model, judges: People, learned: Learned, confidence: float, rng: np.random.Generator
 ) -> Judgement | None:
     """Draws randomized reports of people who did not train the model, and judges it by them."""
     about_centre = averaged_weights(learned.rounds[1:])
@@ -125,7 +123,7 @@ def _evaluate_by_reports(
     if model.kind == "softmax":
         predictions = settled(model.kind, score)
         score, labels = predictions.max(axis=1), predictions.argmax(axis=1) == labels
-    drawn_labels = chance.random(len(score)) < labels
+    drawn_labels = rng.random(len(score)) < labels
     codes = 2 * np.searchsorted(edges, score, side="right") + drawn_labels
     coins = judging(model)
     p, q = float(coins.channel.p), float(coins.channel.q)
@@ -134,7 +132,7 @@ def _evaluate_by_reports(
     for category, number in enumerate(true.tolist()):
         chances = np.full(coins.categories, q)
         chances[category] = p
-        counts += chance.multinomial(number, chances / chances.sum())
+        counts += rng.multinomial(number, chances / chances.sum())
     return judge(model.kind, coins.channel, counts, edges, confidence)
 
 

@@ -217,29 +217,29 @@ def rehearse(plan: Plan, runs: int, seed: int | None) -> Iterator[Run]:
             "a retention is rehearsed over two weeks or more, in which the same people report: "
             "give --epochs 2 or more"
         )
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     for _ in range(runs):
-        yield _run(plan, chance)
+        yield _run(plan, rng)
 
 
-def _run(plan: Plan, chance: np.random.Generator) -> Run:
+def _run(plan: Plan, rng: np.random.Generator) -> Run:
     metric, codes = plan.metric, list(plan.truth.codes)
     mechanism: Any = metric.randomizer
     counts = np.array(plan.truth.counts, dtype=np.int64)
     if plan.reports is not None:
-        counts = chance.multinomial(plan.reports, counts / counts.sum())
+        counts = rng.multinomial(plan.reports, counts / counts.sum())
     reported = np.zeros_like(counts)
     windows = {}
     streams = np.array(plan.truth.streams or [metric.name] * len(codes))
     # Participants are drawn anew in every epoch.
     parts = plan.epochs if metric.report_on or counting(metric) < 1 else 1
     epoch = withheld = 0
-    for part in _taking_part(plan, counts, parts, chance):
+    for part in _taking_part(plan, counts, parts, rng):
         for stream in dict.fromkeys(streams.tolist()):
             people = np.where(streams == stream, part, 0)
-            drawn = draw_epochs(mechanism, codes, people.tolist(), plan.epochs // parts, chance)
+            drawn = draw_epochs(mechanism, codes, people.tolist(), plan.epochs // parts, rng)
             for number, totals in enumerate(drawn, start=epoch):
-                window_totals = as_window(metric, totals, chance)
+                window_totals = as_window(metric, totals, rng)
                 if window_totals is None:
                     withheld += 1
                     continue
@@ -306,7 +306,7 @@ def _percentiles(rows: Sequence[Row], answer: Estimated) -> Iterator[PercentileR
         yield with_truth(PercentileRow, row, true_low=low, true_high=high)
 
 
-def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> WindowTotals | None:
+def as_window(metric: Metric, totals: Totals, rng: np.random.Generator) -> WindowTotals | None:
     """The totals of an epoch that has left the shuffler, dummies included.
 
     None if it does not leave, as it has fewer reports than the metric's crowd.
@@ -314,18 +314,18 @@ def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> Wi
     cells, dummies_each = np.array(totals.cells, dtype=np.int64), int(metric.made_each)
     size, named = len(cells), np.zeros_like(cells)
     evenly = dummies_each * totals.reports
-    evenly += int(chance.binomial(totals.reports, metric.made_each - dummies_each))
+    evenly += int(rng.binomial(totals.reports, metric.made_each - dummies_each))
     if noise := count_noise(metric):
-        evenly += int(chance.choice(len(noise.weights), p=law_of(noise)))
+        evenly += int(rng.choice(len(noise.weights), p=law_of(noise)))
     if named_law := value_noise(metric):
-        named += named_law.draw(lambda law: int(chance.choice(len(law.weights), p=law_of(law))))
+        named += named_law.draw(lambda law: int(rng.choice(len(law.weights), p=law_of(law))))
     pooled = totals.reports + evenly + int(named.sum())
     needed_reports = gathered(minimum(metric), metric.made_each)
     if metric.crowd and pooled < needed_reports + max(int(named.sum()), named_dummies(metric)):
         return None
     dummies = metric.crowd.dummies if metric.crowd else 0
     if evenly + dummies:
-        cells += chance.multinomial(evenly + dummies, [1 / size] * size)
+        cells += rng.multinomial(evenly + dummies, [1 / size] * size)
     expected = expected_dummies(metric)
     counted = pooled + dummies - expected
     return WindowTotals(
@@ -334,7 +334,7 @@ def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> Wi
 
 
 def _taking_part(
-    plan: Plan, counts: Counts, parts: int, chance: np.random.Generator
+    plan: Plan, counts: Counts, parts: int, rng: np.random.Generator
 ) -> Iterator[Counts]:
     """Yields the number of reports of each value in each epoch, or in one that stands for all."""
     metric, remaining = plan.metric, counts
@@ -343,10 +343,10 @@ def _taking_part(
         if metric.report_on:
             days = days_of_period(metric.period, epoch)
             remaining = counts if epoch == days.start else remaining
-            part = chance.binomial(remaining, 1 / (days.stop - epoch))
+            part = rng.binomial(remaining, 1 / (days.stop - epoch))
             remaining = remaining - part
         share = counting(metric)
-        yield part if share == 1 else chance.binomial(part, share)
+        yield part if share == 1 else rng.binomial(part, share)
 
 
 def _rows_with_truth(

@@ -165,7 +165,7 @@ class _Service:
             settings.proxies,
             self._admission.refusals,
             most=_CONNECTIONS,
-            of_address=self._settings.peer_calls,
+            max_per_address=self._settings.peer_calls,
             relays=settings.relays,
         )
         keys = read_gateway_keys(settings.gateway_key) if settings.gateway_key else []
@@ -246,7 +246,7 @@ class _Service:
         self._for_devices.calls.of_peer = limits.peer_calls
         if self._http_door:
             self._http_door.renew()
-            self._http_door.connections.of_address = limits.peer_calls
+            self._http_door.connections.max_per_address = limits.peer_calls
 
 
 def _read_table(settings: Settings) -> StreamTable:

@@ -88,8 +88,8 @@ class TotalsWriter:
         # another writer may still have had them.
         laws = await self.store.report_counts()
         gone = {window for window, terms in laws.items() if terms.get(DELETED)}
-        filed = await self.files.windows({window.stream for window in gone})
-        await self.files.delete(gone & filed.keys())
+        in_file = await self.files.windows({window.stream for window in gone})
+        await self.files.delete(gone & in_file.keys())
         if number:
             _log.info("totals written", extra=facts(windows=number, to=self.files.place.name))
         return number
@@ -123,24 +123,24 @@ class TotalsWriter:
         counted = dict([item async for item in self.closed_windows()])
         for window in sorted({*counted, *await self.files.report_counts()}):
             try:
-                [filed] = await self.files.content([window])
+                [in_file] = await self.files.content([window])
                 [live] = await self.store.read([window])
             except TotalsUnreadable as error:
                 sentences.append(str(error))
                 continue
-            readable += bool(filed.counted)
-            if not filed.counted:
+            readable += bool(in_file.counted)
+            if not in_file.counted:
                 remedy = "hubbub totals write creates it" if live.cells.size else "put back a copy"
                 absent.setdefault((window.stream, remedy), []).append(window.epoch)
-            elif window in counted and not _agree(live, filed):
+            elif window in counted and not _agree(live, in_file):
                 remedy = (
                     "delete the file if Redis is right"
-                    if filed.counted > live.counted
+                    if in_file.counted > live.counted
                     else "hubbub totals write creates it again"
                 )
                 sentences.append(
                     f"{self.files.place.name}: the file of {self._name_of(window)} has another "
-                    f"state ({filed.counted:,} reports) than Redis ({live.counted:,}); {remedy}"
+                    f"state ({in_file.counted:,} reports) than Redis ({live.counted:,}); {remedy}"
                 )
         for (stream, remedy), epochs in absent.items():
             seconds = EPOCH_SECONDS[self.collected.bundle.streams[stream].epoch]
@@ -178,15 +178,19 @@ class TotalsWriter:
         """Drops the cells from Redis, after reading the file back and once its tags are deleted."""
         if window in await self.store.tag_ends():
             return
-        [totals], [filed] = await self.store.read([window]), await self.files.content([window])
-        if not _agree(totals, filed):
+        [totals], [in_file] = await self.store.read([window]), await self.files.content([window])
+        if not _agree(totals, in_file):
             self._counts_by_window.pop(window, None)  # the next look writes it again
             return
         await self.store.drop_cells(window)
         self._dropped.add(window)
 
 
-def _agree(live: WindowTotals, filed: WindowTotals) -> bool:
+def _agree(live: WindowTotals, in_file: WindowTotals) -> bool:
     """Whether a file agrees with everything that Redis still has."""
-    same = (live.counted, live.dummies, live.last) == (filed.counted, filed.dummies, filed.last)
-    return same and (not live.cells.size or live.cells.tolist() == filed.cells.tolist())
+    same = (live.counted, live.dummies, live.last) == (
+        in_file.counted,
+        in_file.dummies,
+        in_file.last,
+    )
+    return same and (not live.cells.size or live.cells.tolist() == in_file.cells.tolist())

@@ -20,7 +20,7 @@ from hubbub.aggregator.query.estimating import (
     RangeEstimate,
     ranks_for,
 )
-from hubbub.aggregator.query.figures import Figured, Figuring, meant_query
+from hubbub.aggregator.query.figures import Figured, FigureSources, meant_query
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answering import to_shared_values
 from hubbub.analysis.comparisons import order_confidence
@@ -184,10 +184,10 @@ async def figures_of(
 
     async def make() -> list[Figure]:
         selected = await collected.read(selection)
-        figuring = Figuring(
+        sources = FigureSources(
             collected=collected, selected=selected, confidence=confidence, by_cohort=by_cohort
         )
-        return await asyncio.to_thread(figuring.figures)
+        return await asyncio.to_thread(sources.figures)
 
     running = collected.now() // EPOCH_SECONDS[metric.epoch]
     closed = sum(collected.is_closed(metric, epoch) for epoch in selection.epochs)

@@ -90,7 +90,7 @@ def effect_measure(metric: Metric) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figuring:
+class FigureSources:
     """What the figures of some epochs are made of; by_cohort: of each first week by itself."""
 
     collected: TotalsByEpoch
@@ -205,7 +205,7 @@ class FigureKind:
         measure: as in `effect_measure`.
     """
 
-    figures: Callable[[Figuring], Iterator[Figure]]
+    figures: Callable[[FigureSources], Iterator[Figure]]
     whose: Whose = POPULATION
     spans_epochs: bool = False
     has_cohorts: bool = False
@@ -213,8 +213,8 @@ class FigureKind:
 
 
 _KINDS: Final[Mapping[type[ValueKind], FigureKind]] = {
-    Funnel: FigureKind(figures=Figuring.funnel, measure="share from {figure}"),
-    Rate: FigureKind(figures=Figuring.rate, measure="{figure}"),
-    Activity: FigureKind(figures=Figuring.activity, whose=REPORTERS, spans_epochs=True),
-    Retention: FigureKind(figures=Figuring.retention, spans_epochs=True, has_cohorts=True),
+    Funnel: FigureKind(figures=FigureSources.funnel, measure="share from {figure}"),
+    Rate: FigureKind(figures=FigureSources.rate, measure="{figure}"),
+    Activity: FigureKind(figures=FigureSources.activity, whose=REPORTERS, spans_epochs=True),
+    Retention: FigureKind(figures=FigureSources.retention, spans_epochs=True, has_cohorts=True),
 }

@@ -154,11 +154,11 @@ class DeletableTotals(TotalsReader, Protocol):
     async def forget(self, window: Window) -> None:
         """Deletes a window's tags, and ids except the newest: it counts no more reports."""
 
-    async def delete(self, window: Window, filed: int = 0) -> int:
+    async def delete(self, window: Window, reports_in_file: int = 0) -> int:
         """Deletes a closed window's totals, and returns the number of reports.
 
-        The law then has them as counted:deleted. Its tags are deleted before. `filed` is the number
-        of reports in its file, if the store has lost the window.
+        The law then has them as counted:deleted. Its tags are deleted before. `reports_in_file`
+        is that number if the store has lost the window.
         """
 
 

@@ -7,11 +7,11 @@
 -- call deletes it (docs/decisions/0222).
 local text = redis.call('HGET', KEYS[1], 'law')
 if not text then
-  local filed = math.max(tonumber(ARGV[1]), 0)
-  if filed > 0 or ARGV[1] == '-1' then
-    redis.call('HSET', KEYS[1], 'law', cjson.encode({counted = 0, ['counted:deleted'] = filed}))
+  local reports_in_file = math.max(tonumber(ARGV[1]), 0)
+  if reports_in_file > 0 or ARGV[1] == '-1' then
+    redis.call('HSET', KEYS[1], 'law', cjson.encode({counted = 0, ['counted:deleted'] = reports_in_file}))
   end
-  return filed
+  return reports_in_file
 end
 local law = cjson.decode(text)
 local counted = (law['counted'] or 0) + (law['counted:dummies'] or 0)

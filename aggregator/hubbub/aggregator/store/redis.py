@@ -177,9 +177,9 @@ class RedisStore:
         self._expected.pop(window, None)
         await self._server.durable([("HDEL", "aggregator:remembered", window.name)])
 
-    async def delete(self, window: Window, filed: int = 0) -> int:
+    async def delete(self, window: Window, reports_in_file: int = 0) -> int:
         commands = [
-            script(_FORGET, [_key("totals", window, shard)], [-1 if shard else filed])
+            script(_FORGET, [_key("totals", window, shard)], [-1 if shard else reports_in_file])
             for shard in range(await self.shards(window))
         ]
         return sum(map(int, await self._server.durable(commands)))

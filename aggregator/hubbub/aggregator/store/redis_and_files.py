@@ -32,35 +32,35 @@ class FiledStore:
         Raises TotalsUnreadable if a file that Redis relies on is missing, damaged or another.
         """
         totals = dict(zip(windows, await self._redis.read(windows), strict=True))
-        filed_windows = [
+        windows_in_files = [
             w
             for w, stored in totals.items()
             if not stored.cells.size and stored.counted + stored.dummies
         ]
         unknown = [
-            w for w, stored in totals.items() if not stored.cells.size and w not in filed_windows
+            w for w, stored in totals.items() if not stored.cells.size and w not in windows_in_files
         ]
         if unknown:
             forgotten = await self._deleted_windows()
             unknown = [window for window in unknown if window not in forgotten]
             totals |= zip(unknown, await self._files.read(unknown), strict=True)
-        for window, filed in zip(
-            filed_windows, await self._files.content(filed_windows), strict=True
+        for window, content in zip(
+            windows_in_files, await self._files.content(windows_in_files), strict=True
         ):
-            if _state(filed) != _state(totals[window]):
-                what = "another state of them" if filed.counted else "no file of them"
+            if _state(content) != _state(totals[window]):
+                what = "another state of them" if content.counted else "no file of them"
                 raise TotalsUnreadable(
                     f"the totals of {window.name} were moved from Redis to "
                     f"{self._files.place.name}, which has {what}; put the file back from a copy"
                 )
-            totals[window] = filed
+            totals[window] = content
         return [totals[window] for window in windows]
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         in_redis = await self._redis.counted(streams)
-        filed = await self._unless_away(self._files.counted(streams), {})
+        in_files = await self._unless_away(self._files.counted(streams), {})
         # Redis does not know these windows, has lost them, or their totals were deleted.
-        only = {window: count for window, count in filed.items() if window not in in_redis}
+        only = {window: count for window, count in in_files.items() if window not in in_redis}
         forgotten = await self._deleted_windows() if only else frozenset()
         return {**{w: count for w, count in only.items() if w not in forgotten}, **in_redis}
 
@@ -69,14 +69,14 @@ class FiledStore:
         counts = await self._unless_away(self._files.report_counts(), {})
         return {**{w: terms for w, terms in counts.items() if not in_redis.get(w)}, **in_redis}
 
-    async def delete(self, window: Window, filed: int = 0) -> int:
+    async def delete(self, window: Window, reports_in_file: int = 0) -> int:
         """Deletes a closed window's totals in Redis, which hides them at once, and in files.
 
         A TotalsWriter later deletes files that cannot be reached now.
         """
         counts = await self._unless_away(self._files.counted([window.stream]), {})
-        filed += counts[window].tags if window in counts else 0
-        number = await self._redis.delete(window, filed)
+        reports_in_file += counts[window].tags if window in counts else 0
+        number = await self._redis.delete(window, reports_in_file)
         await self._unless_away(self._files.delete([window]), None)
         return number
 

@@ -103,9 +103,9 @@ def _page(text: str) -> Callable[[], Response]:
     dependencies=[needs("viewer")],
     responses=PROBLEMS,
 )
-async def prometheus(request: Request, query: Questions) -> Response:
+async def prometheus(request: Request, engine: Questions) -> Response:
     """Estimates as gauges with the bounds of their intervals, for Prometheus."""
-    text = await exposition(query, request.app.state.requests)
+    text = await exposition(engine, request.app.state.requests)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

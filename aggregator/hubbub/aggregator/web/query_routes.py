@@ -160,22 +160,22 @@ def _get_or_post(path: str) -> Callable[[Route], Route]:
 
 @QUESTIONS.get("/metrics")
 async def metrics(
-    query: Questions,
+    engine: Questions,
     request: Request,
     response: Response,
     first: Annotated[int, Query(ge=0)] = 0,
     number: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> MetricPage:
     """Returns all metrics, with the number of stored reports by epoch."""
-    lines = await query.metrics()
+    lines = await engine.metrics()
     link_next(request, response, first, number, len(lines))
     return MetricPage(len(lines), lines[first : first + number])
 
 
 @QUESTIONS.get("/metrics/{metric}")
-async def metric(query: Questions, metric: CatalogName) -> MetricDetail:
+async def metric(engine: Questions, metric: CatalogName) -> MetricDetail:
     """Returns one metric, and what one person's report reveals."""
-    return await query.metric(metric)
+    return await engine.metric(metric)
 
 
 @QUESTIONS.get("/columns")
@@ -185,35 +185,35 @@ async def columns() -> dict[QueryName, list[Column]]:
 
 
 @QUESTIONS.get("/status")
-async def status(query: Questions) -> PipelineStatus:
+async def status(engine: Questions) -> PipelineStatus:
     """Returns the number of reports at each stage, and whether these numbers balance."""
-    return await query.status()
+    return await engine.status()
 
 
 @QUESTIONS.get("/arrivals")
 async def arrivals(
-    query: Questions,
+    engine: Questions,
     after: Annotated[int, Query(ge=0, lt=1 << 53, description="the last one received")] = 0,
 ) -> Watched:
     """Returns new reports of a development installation; nothing in production."""
-    return await query.watch(after)
+    return await engine.watch(after)
 
 
 @QUESTIONS.get("/metrics/{metric}/cross")
 async def cross(
-    query: Questions, question: Parsed, rows: Part = "", columns: Part = "", by: Part = ""
+    engine: Questions, question: Parsed, rows: Part = "", columns: Part = "", by: Part = ""
 ) -> Crossed:
     """Returns two parts of a metric as a table, with their association; by a third part."""
-    return await derived_answers.cross(query, question.name, question.query, (rows, columns, by))
+    return await derived_answers.cross(engine, question.name, question.query, (rows, columns, by))
 
 
 @QUESTIONS.get("/metrics/{metric}/figures")
 async def figures(
-    query: Questions, question: Parsed, by: FiguresBy = "", *, cohorts: Cohorts = False
+    engine: Questions, question: Parsed, by: FiguresBy = "", *, cohorts: Cohorts = False
 ) -> Figured:
     """Returns conversions of a funnel, a rate, numbers of active devices, or retention."""
     return await derived_answers.figures(
-        query, question.name, question.query, by, by_cohort=cohorts
+        engine, question.name, question.query, by, by_cohort=cohorts
     )
 
 
@@ -231,7 +231,7 @@ async def figures(
     },
 )
 async def export(
-    query: Questions,
+    engine: Questions,
     question: Parsed,
     *,
     percentile: Percentiles = None,
@@ -246,9 +246,9 @@ async def export(
         below=tuple(below or ()),
         anytime=anytime,
     )
-    if own_figures := await _figures_of(query, question.name, refined):
+    if own_figures := await _figures_of(engine, question.name, refined):
         return await run_in_threadpool(_file, "figures", own_figures, format)
-    answer = await query.estimate(question.name, refined)
+    answer = await engine.estimate(question.name, refined)
     question_name: QueryName = "percentiles" if refined.asks_ranks else "estimates"
     return await run_in_threadpool(_file, question_name, answer, format)
 
@@ -273,19 +273,19 @@ def _file(rows: QueryName, answer: Estimated | Figured, kind: str) -> Response:
 
 @QUESTIONS.get("/experiments/{experiment}")
 async def experiment(
-    query: Questions,
+    engine: Questions,
     request: Request,
     experiment: CatalogName,
     confidence: Confidence = CONFIDENCE,
 ) -> Experimented:
     """Returns the effect of an experiment's arms on its metrics; valid at every look."""
     audit_facts(request).metric = experiment
-    return await experimented(query, experiment, confidence)
+    return await experimented(engine, experiment, confidence)
 
 
 @_get_or_post("/metrics/{metric}/estimates")
 async def estimates(
-    query: Questions,
+    engine: Questions,
     question: Parsed,
     page: Paged,
     *,
@@ -304,20 +304,20 @@ async def estimates(
         anytime=anytime,
         likely=likely,
     )
-    answer = await query.estimate(question.name, refined, page)
+    answer = await engine.estimate(question.name, refined, page)
     link_next(request, response, page.first, page.number or answer.total, answer.total)
     return answer
 
 
 @_get_or_post("/metrics/{metric}/top")
-async def top(query: Questions, question: Parsed, number: Number = 10) -> TopList:
+async def top(engine: Questions, question: Parsed, number: Number = 10) -> TopList:
     """Returns the most frequent values, and how certain their order is."""
-    return await derived_answers.top(query, question.name, question.query, number)
+    return await derived_answers.top(engine, question.name, question.query, number)
 
 
 @_get_or_post("/metrics/{metric}/compare")
 async def compare(
-    query: Questions,
+    engine: Questions,
     question: Parsed,
     page: Paged,
     after: After,
@@ -328,12 +328,12 @@ async def compare(
     Without either: between the newest epoch that accepts no more reports and the one before.
     """
     refined = replace(question.query, percentiles=tuple(percentile or ()))
-    return await derived_answers.compare(query, question.name, refined, after, page)
+    return await derived_answers.compare(engine, question.name, refined, after, page)
 
 
 @_get_or_post("/metrics/{metric}/trend")
 async def trend(
-    query: Questions,
+    engine: Questions,
     question: Parsed,
     value: Follow = None,
     number: FollowNumber = 5,
@@ -341,18 +341,18 @@ async def trend(
 ) -> Trended:
     """Returns some values, or the requested percentiles, by epoch."""
     refined = replace(question.query, percentiles=tuple(percentile or ()))
-    return await trends.trend(query, question.name, refined, value or (), number)
+    return await trends.trend(engine, question.name, refined, value or (), number)
 
 
 @_get_or_post("/metrics/{metric}/breakdown")
-async def breakdown(query: Questions, question: Parsed, by: By = "") -> BrokenDown:
+async def breakdown(engine: Questions, question: Parsed, by: By = "") -> BrokenDown:
     """Returns the estimates of a metric by the values of one of its public fields."""
-    return await breakdowns.breakdown(query, question.name, question.query, by)
+    return await breakdowns.breakdown(engine, question.name, question.query, by)
 
 
 @_get_or_post("/metrics/{metric}/commands")
 async def take_along(
-    query: Questions,
+    engine: Questions,
     question: Parsed,
     request: Request,
     origin: Origin = "",
@@ -360,16 +360,16 @@ async def take_along(
 ) -> Commands:
     """Returns commands for a shell and a notebook that give the same estimates or figures."""
     answer, refined = "estimates", replace(question.query, anytime=anytime)
-    metric = query.collected.bundle.metric(question.name)
+    metric = engine.collected.bundle.metric(question.name)
     if figure_kind(metric):
         answer = "figures"
         # Figures have no strings, and no look at any time.
         whole_query, _ = meant_query(metric, question.query, by_cohort=False)
         refined = EstimateQuery(range=whole_query.range, confidence=whole_query.confidence)
         with suppress(BatchTooSmall):
-            if await _figures_of(query, question.name, whole_query) is None:
+            if await _figures_of(engine, question.name, whole_query) is None:
                 answer = "estimates"
-    selection = await query.collected.find(question.name, refined.range)
+    selection = await engine.collected.find(question.name, refined.range)
     address = origin or str(request.base_url).rstrip("/")
     reached = replace(request.app.state.reached, origin=address)
     files = [kind for kind in _TYPES if kind == "csv" or find_spec("pyarrow")]
@@ -389,16 +389,16 @@ MODELS: Final = APIRouter(prefix="/v1/models", responses=PROBLEMS, dependencies=
 
 
 @MODELS.get("")
-async def list_models(query: Questions, confidence: Confidence = CONFIDENCE) -> ModelPage:
+async def list_models(engine: Questions, confidence: Confidence = CONFIDENCE) -> ModelPage:
     """Returns all models, with the progress of their learning."""
-    names = [name for name, metric in query.collected.bundle.metrics.items() if metric.model]
-    return ModelPage([await learned_model(query, name, confidence) for name in names])
+    names = [name for name, metric in engine.collected.bundle.metrics.items() if metric.model]
+    return ModelPage([await learned_model(engine, name, confidence) for name in names])
 
 
 @MODELS.get("/{model}")
 async def show_model(
-    query: Questions, request: Request, model: CatalogName, confidence: Confidence = CONFIDENCE
+    engine: Questions, request: Request, model: CatalogName, confidence: Confidence = CONFIDENCE
 ) -> LearnedModel:
     """Returns a model's coefficients, its rounds, and the state that devices use."""
     audit_facts(request).metric = model
-    return await learned_model(query, model, confidence)
+    return await learned_model(engine, model, confidence)

@@ -98,9 +98,9 @@ class TokenLine:
     groups: tuple[str, ...]
 
 
-def _releases_of_caller(request: Request, who: Who, query: Questions) -> Releases:
+def _releases_of_caller(request: Request, who: Who, engine: Questions) -> Releases:
     releases: Releases = request.app.state.releases
-    return releases.for_viewer(who, query.collected)
+    return releases.for_viewer(who, engine.collected)
 
 
 OwnReleases = Annotated[Releases, Depends(_releases_of_caller)]
@@ -181,32 +181,32 @@ class ListPage:
 
 
 @LISTS.get("", name="every")
-async def every_list(query: Questions) -> ListPage:
+async def every_list(engine: Questions) -> ListPage:
     """Returns all saved lists, without their strings."""
-    return ListPage(await query.lists.saved())
+    return ListPage(await engine.lists.saved())
 
 
 @LISTS.get("/{name}")
-async def one_list(query: Questions, name: ListName) -> CandidateList:
+async def one_list(engine: Questions, name: ListName) -> CandidateList:
     """Returns the strings of one list."""
-    strings = await query.lists.find(name)
+    strings = await engine.lists.find(name)
     return CandidateList(name, len(strings), list(strings))
 
 
 @LISTS.put("/{name}", openapi_extra=OPENAPI, name="save")
 async def save_list(
-    query: Questions, who: Who, name: ListName, body: CandidatesBody, *, add: Add = False
+    engine: Questions, who: Who, name: ListName, body: CandidatesBody, *, add: Add = False
 ) -> SavedList:
     """Saves a list: replaces the list of this name or adds to it. For publishers."""
     who.check("publisher")
-    return await query.lists.save(name, body.candidates, add=add)
+    return await engine.lists.save(name, body.candidates, add=add)
 
 
 @LISTS.delete("/{name}", status_code=204, name="remove")
-async def remove_list(query: Questions, who: Who, name: ListName) -> None:
+async def remove_list(engine: Questions, who: Who, name: ListName) -> None:
     """Deletes a list. For publishers."""
     who.check("publisher")
-    await query.lists.remove(name)
+    await engine.lists.remove(name)
 
 
 class Marked(BaseModel):
@@ -227,21 +227,21 @@ class MarkPage:
 
 
 @MARKS.get("", name="every")
-async def every_mark(query: Questions, metric: OfMetric = "") -> MarkPage:
+async def every_mark(engine: Questions, metric: OfMetric = "") -> MarkPage:
     """Returns all marks, or those of a metric's trend."""
-    return MarkPage(await query.marks.visible_marks(metric))
+    return MarkPage(await engine.marks.visible_marks(metric))
 
 
 @MARKS.put("/{name}", name="save")
-async def save_mark(query: Questions, request: Request, name: MarkName, body: Marked) -> Mark:
+async def save_mark(engine: Questions, request: Request, name: MarkName, body: Marked) -> Mark:
     """Saves a mark, in place of its metric's mark of this name. For the metric's publishers."""
     audit_facts(request).metric = body.metric
     mark = Mark(name, body.date, body.text, body.metric)
-    check_mark(mark, query.collected.bundle)
-    return await query.marks.save(mark)
+    check_mark(mark, engine.collected.bundle)
+    return await engine.marks.save(mark)
 
 
 @MARKS.delete("/{name}", status_code=204, name="remove")
-async def remove_mark(query: Questions, name: MarkName, metric: MarkOf = "") -> None:
+async def remove_mark(engine: Questions, name: MarkName, metric: MarkOf = "") -> None:
     """Deletes a mark. For publishers of its metric."""
-    await query.marks.remove(name, metric)
+    await engine.marks.remove(name, metric)

@@ -100,19 +100,19 @@ def associated(
 
 
 def associated_within(
-    slices: Sequence[Table], turns: Sequence[Floats], independent: Floats
+    slices: Sequence[Table], share_maps: Sequence[Floats], independent: Floats
 ) -> Association:
     """Wald's test of no interaction in any of several slices of a table together; no V.
 
-    `turns` compute each slice's shares from the whole table's; `independent` is the covariance of
-    the whole table, slice by slice, if the parts are independent within each.
+    `share_maps` compute each slice's shares from the whole table's; `independent` is the covariance
+    of the whole table, slice by slice, if the parts are independent within each.
     """
     interactions, lines, spreads = [], [], []
-    for table, turn in zip(slices, turns, strict=True):
+    for table, share_map in zip(slices, share_maps, strict=True):
         departures, spread = _interaction(table.shares, table.feasible, table.independent)
         basis = _contrasts(departures.shape)
         interactions.append(basis.T @ departures.reshape(-1))
-        lines.append(basis.T @ _margin_projection(table.feasible) @ turn)
+        lines.append(basis.T @ _margin_projection(table.feasible) @ share_map)
         spreads.append(basis.T @ spread @ basis)
     rows = np.vsplit(independent, len(slices))
     products = np.vstack([line @ row for line, row in zip(lines, rows, strict=True)])

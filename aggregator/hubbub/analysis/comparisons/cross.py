@@ -189,11 +189,12 @@ def _block(table: Table, number: int) -> slice:
 class _Slice:
     """One slice as a table of its own, and whether it is frequent enough to be judged.
 
-    `turn` is the linearized map from shares of all to shares within it, if parts are independent.
+    `share_map` is the linearized map from shares of all to shares within the slice, if parts are
+    independent.
     """
 
     table: Table
-    turn: Floats
+    share_map: Floats
     sure: bool
 
 
@@ -279,14 +280,14 @@ def _slice(whole: Table, number: int, margin_errors: tuple[float, float] = (0.0,
     block, shares, feasible = _block(whole, number), whole.shares[number], whole.feasible[number]
     spread, independent = whole.spread[block, block], whole.independent[block, block]
     size = float(feasible.sum())
-    turn = np.eye(feasible.size)
+    share_map = np.eye(feasible.size)
     is_whole = len(whole.feasible) == 1
     is_sure = is_whole or min(size, float(shares.sum())) > _SURE * float(np.sqrt(spread.sum()))
     if is_sure and not is_whole:
         shares, feasible = shares / shares.sum(), feasible / size
-        as_told = _turn(feasible, size)
-        turn = _turn(np.outer(feasible.sum(axis=1), feasible.sum(axis=0)), size)
-        spread, independent = as_told @ spread @ as_told.T, turn @ independent @ turn.T
+        as_told = _share_map(feasible, size)
+        share_map = _share_map(np.outer(feasible.sum(axis=1), feasible.sum(axis=0)), size)
+        spread, independent = as_told @ spread @ as_told.T, share_map @ independent @ share_map.T
         rows, columns = feasible.shape
         cell = float(np.trace(spread)) / feasible.size
         margin_errors = float(np.sqrt(cell * columns)), float(np.sqrt(cell * rows))
@@ -297,10 +298,10 @@ def _slice(whole: Table, number: int, margin_errors: tuple[float, float] = (0.0,
         independent=independent,
         margin_errors=margin_errors,
     )
-    return _Slice(table, turn, sure=is_sure)
+    return _Slice(table, share_map, sure=is_sure)
 
 
-def _turn(within: Floats, size: float) -> Floats:
+def _share_map(within: Floats, size: float) -> Floats:
     """Linearized map from shares of all to shares within a slice of this size."""
     return (np.eye(within.size) - within.reshape(-1)[:, None]) / size
 
@@ -325,7 +326,7 @@ def _slice_associations(
     independent = table.independent[np.ix_(cells, cells)]
     association = associated_within(
         [split[number].table for number in sure_slices],
-        [split[number].turn for number in sure_slices],
+        [split[number].share_map for number in sure_slices],
         independent,
     )
     return association, slices

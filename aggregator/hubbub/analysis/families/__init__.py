@@ -37,10 +37,10 @@ def family_for(mechanism: AnyMechanism) -> Family:
 
 
 def draw(
-    mechanism: AnyMechanism, values: Sequence[Any], counts: Sequence[int], chance: Generator
+    mechanism: AnyMechanism, values: Sequence[Any], counts: Sequence[int], rng: Generator
 ) -> Totals:
     """Draws totals of counts[i] reports of values[i]. Raises BadParameter as `draw_epochs`."""
-    [totals] = draw_epochs(mechanism, values, counts, 1, chance)
+    [totals] = draw_epochs(mechanism, values, counts, 1, rng)
     return totals
 
 
@@ -49,7 +49,7 @@ def draw_epochs(
     values: Sequence[Any],
     counts: Sequence[int],
     epochs: int,
-    chance: Generator,
+    rng: Generator,
 ) -> Iterator[Totals]:
     """Draws, for each epoch, totals of counts[i] devices that hold values[i] and report once.
 
@@ -57,7 +57,7 @@ def draw_epochs(
     BadParameter for too many values and cells to draw, or a permanent step without a law here.
     """
     count_array, family = np.array(counts, dtype=np.int64), family_for(mechanism)
-    arguments = mechanism, values, count_array, chance
+    arguments = mechanism, values, count_array, rng
     lasts = epochs > 1 and isinstance(mechanism, Memoized)
     lasting = family.draw_lasting(*arguments) if lasts else None
     for _ in range(epochs):

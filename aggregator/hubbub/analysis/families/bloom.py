@@ -109,17 +109,17 @@ class Bloom(Strings):
         # With more strings than the bits can distinguish, the decoder fits the clearest ones.
         fitted = max(1, min(_DECODED, cohorts * bits // 4))
         strings = tuple(str(value) for value in values[:fitted])
-        places, inverse, splits = _string_decoder(mechanism, strings)
+        places, pseudo_inverse, splits = _string_decoder(mechanism, strings)
         one_counts = np.zeros(cohorts * bits + 1)
         np.add.at(one_counts, places, (shares[: len(strings), None] / cohorts))
         true_variance, other_variance = channel.variance(1, 1), channel.variance(0, 1)
-        coins = (inverse**2) @ (
+        coins = (pseudo_inverse**2) @ (
             one_counts[:-1] * true_variance + (1 / cohorts - one_counts[:-1]) * other_variance
         )
         # A string's reports fall into cohorts at random. Its number of reports is fixed, and the
         # decoder has the size of each cohort; any other unevenness is noise.
         split = shares[: len(strings)] @ splits
-        by_cohort = inverse.reshape(len(strings), cohorts, bits) * one_counts[:-1].reshape(
+        by_cohort = pseudo_inverse.reshape(len(strings), cohorts, bits) * one_counts[:-1].reshape(
             cohorts, bits
         )
         split -= (cohorts * by_cohort.sum(axis=2)).var(axis=1)
@@ -129,20 +129,18 @@ class Bloom(Strings):
         return Expected(stderrs, stderrs)
 
     def draw(
-        self, mechanism: Rappor, values: Sequence[str], counts: Counts, chance: Generator
+        self, mechanism: Rappor, values: Sequence[str], counts: Counts, rng: Generator
     ) -> Counts:
-        one_counts, reports = _cohort_holders(mechanism, values, counts, chance)
+        one_counts, reports = _cohort_holders(mechanism, values, counts, rng)
         return cohort_cells(
-            reports, bit_counts(one_counts, reports[:, None], mechanism.chain.channel, chance)
+            reports, bit_counts(one_counts, reports[:, None], mechanism.chain.channel, rng)
         )
 
     def draw_lasting(
-        self, mechanism: Rappor, values: Sequence[str], counts: Counts, chance: Generator
+        self, mechanism: Rappor, values: Sequence[str], counts: Counts, rng: Generator
     ) -> Callable[[], Counts]:
-        one_counts, reports = _cohort_holders(mechanism, values, counts, chance)
-        draw_bits = lasting_bits(
-            one_counts, reports[:, None], *chain_steps(mechanism.chain), chance
-        )
+        one_counts, reports = _cohort_holders(mechanism, values, counts, rng)
+        draw_bits = lasting_bits(one_counts, reports[:, None], *chain_steps(mechanism.chain), rng)
         return lambda: cohort_cells(reports, draw_bits())
 
 
@@ -157,16 +155,16 @@ def _string_decoder(mechanism: Rappor, strings: tuple[str, ...]) -> tuple[Places
     rows = np.zeros((cohorts * bits + 1, len(strings) + 1))
     np.put_along_axis(rows.T[:-1], places.astype(np.int64), 1 / cohorts, axis=1)
     rows[:, -1] = (1 - (1 - 1 / bits) ** mechanism.hashes) / cohorts
-    inverse = (np.linalg.pinv(rows.T @ rows) @ rows[:-1].T)[:-1]
-    padded = np.column_stack([inverse, np.zeros(len(inverse))])
+    pseudo_inverse = (np.linalg.pinv(rows.T @ rows) @ rows[:-1].T)[:-1]
+    padded = np.column_stack([pseudo_inverse, np.zeros(len(pseudo_inverse))])
     by_string = places.reshape(len(strings), cohorts, -1)
     splits = [padded[:, string].sum(axis=2).var(axis=1) for string in by_string]
-    return places, inverse, np.array(splits)
+    return places, pseudo_inverse, np.array(splits)
 
 
 def _cohort_holders(
-    mechanism: Rappor, values: Sequence[str], counts: Counts, chance: Generator
+    mechanism: Rappor, values: Sequence[str], counts: Counts, rng: Generator
 ) -> tuple[Counts, Counts]:
     check_size(mechanism, len(values) * mechanism.cohorts // QUICK)
     places = bloom_places(mechanism, values).reshape(len(values), mechanism.cohorts, -1)
-    return cohort_holders(mechanism.layout, places, counts, chance)
+    return cohort_holders(mechanism.layout, places, counts, rng)

@@ -305,9 +305,7 @@ class Family(ABC):
         """Number of buckets in which a device's answer is permanent; 0 if it is per value."""
         return 0
 
-    def draw(
-        self, mechanism: Any, values: Sequence[Any], counts: Counts, chance: Generator
-    ) -> Counts:
+    def draw(self, mechanism: Any, values: Sequence[Any], counts: Counts, rng: Generator) -> Counts:
         """Draws the cells of counts[i] reports of values[i] from their exact law.
 
         Here of payloads that are one index, by its probabilities for each value. Raises
@@ -317,11 +315,11 @@ class Family(ABC):
         check_size(mechanism, len(values) * size)
         cells = np.zeros(size, dtype=np.int64)
         for value, count in zip(values, counts.tolist(), strict=True):
-            cells += chance.multinomial(count, one_hot_chances(mechanism, value))
+            cells += rng.multinomial(count, one_hot_chances(mechanism, value))
         return cells
 
     def draw_lasting(
-        self, mechanism: Any, values: Sequence[Any], counts: Counts, chance: Generator
+        self, mechanism: Any, values: Sequence[Any], counts: Counts, rng: Generator
     ) -> Callable[[], Counts]:
         """Draws the permanent part of a population once; each call then draws one epoch's cells.
 

@@ -60,16 +60,16 @@ def one_hot_chances(mechanism: AnyMechanism, value: Any) -> Floats:
     return shares
 
 
-def draw_named_values(people: Counts, other: float, chance: Generator) -> Counts:
+def draw_named_values(people: Counts, other: float, rng: Generator) -> Counts:
     """Draws how many reports name each value: any other value with probability `other` each.
 
     A report names a uniform value, or certainly the true one. `people` is the number of people who
     hold each value; rows are independent.
     """
     values = people.shape[-1]
-    truthful = chance.binomial(people, 1 - values * other)
+    truthful = rng.binomial(people, 1 - values * other)
     any_at_all = np.full(values, 1 / values)
-    return truthful + chance.multinomial((people - truthful).sum(axis=-1), any_at_all)
+    return truthful + rng.multinomial((people - truthful).sum(axis=-1), any_at_all)
 
 
 def holders(mechanism: AnyMechanism, values: Sequence[int], counts: Counts) -> Counts:
@@ -79,22 +79,22 @@ def holders(mechanism: AnyMechanism, values: Sequence[int], counts: Counts) -> C
     return people
 
 
-def bucket_holders(buckets: Counts, width: int, counts: Counts, chance: Generator) -> Counts:
+def bucket_holders(buckets: Counts, width: int, counts: Counts, rng: Generator) -> Counts:
     """Draws a hash function for each person, and counts people per function and bucket.
 
     `buckets` has the bucket of each value under each function; shape (values, functions).
     """
     functions = buckets.shape[1]
-    sent = chance.multinomial(counts, np.full(functions, 1 / functions))
+    sent = rng.multinomial(counts, np.full(functions, 1 / functions))
     people = np.zeros((functions, width), dtype=np.int64)
     np.add.at(people, (np.arange(functions), buckets), sent)
     return people
 
 
-def bit_counts(true_counts: Counts, reports: Counts, channel: Pure, chance: Generator) -> Counts:
+def bit_counts(true_counts: Counts, reports: Counts, channel: Pure, rng: Generator) -> Counts:
     """Draws how often each bit is sent as 1, if it is truly 1 in `true_counts` of the reports."""
-    one_counts: Counts = chance.binomial(true_counts, float(channel.p))
-    return one_counts + chance.binomial(reports - true_counts, float(channel.q))
+    one_counts: Counts = rng.binomial(true_counts, float(channel.p))
+    return one_counts + rng.binomial(reports - true_counts, float(channel.q))
 
 
 def lasting_bits(
@@ -102,33 +102,33 @@ def lasting_bits(
     reports: Counts,
     permanent: tuple[float, float],
     fresh: tuple[float, float],
-    chance: Generator,
+    rng: Generator,
 ) -> Callable[[], Counts]:
     """As `bit_counts` over permanent bits that are drawn once; each call draws the reported bits.
 
     `permanent` has the probability of a permanent 1 for a true 1 and for a true 0; `fresh` that of
     a reported 1 for a permanent 1 and for a permanent 0.
     """
-    forever = chance.binomial(true_counts, permanent[0]) + chance.binomial(
+    forever = rng.binomial(true_counts, permanent[0]) + rng.binomial(
         reports - true_counts, permanent[1]
     )
 
     def ones() -> Counts:
-        sent: Counts = chance.binomial(forever, fresh[0])
-        return sent + chance.binomial(reports - forever, fresh[1])
+        sent: Counts = rng.binomial(forever, fresh[0])
+        return sent + rng.binomial(reports - forever, fresh[1])
 
     return ones
 
 
 def cohort_holders(
-    layout: CohortBits, places: npt.NDArray[Any], counts: Counts, chance: Generator
+    layout: CohortBits, places: npt.NDArray[Any], counts: Counts, rng: Generator
 ) -> tuple[Counts, Counts]:
     """Draws each person's cohort; returns people whose bit is 1 per cohort and bit, and per cohort.
 
     `places` has the flat cells of each value's bits; shape (values, cohorts, bits of a value).
     """
     cohorts = layout.cohorts
-    split = chance.multinomial(counts, np.full(cohorts, 1 / cohorts))  # shape (values, cohorts)
+    split = rng.multinomial(counts, np.full(cohorts, 1 / cohorts))  # shape (values, cohorts)
     one_counts = np.zeros(cohorts * layout.bits + 1, dtype=np.int64)
     np.add.at(one_counts, places, np.broadcast_to(split[:, :, None], places.shape))
     return one_counts[:-1].reshape(cohorts, layout.bits), split.sum(axis=0)
@@ -150,19 +150,17 @@ _AT_ONCE: Final = 1 << 18
 
 
 def draw_points(
-    response: ProjectiveResponse, planes: npt.NDArray[np.int32], chance: Generator
+    response: ProjectiveResponse, planes: npt.NDArray[np.int32], rng: Generator
 ) -> Counts:
     """Draws how often each point is sent, for one report per plane."""
     cells = np.zeros(response.layout.size, dtype=np.int64)
     for start in range(0, len(planes), _AT_ONCE):
-        points = _points(response, planes[start : start + _AT_ONCE], chance)
+        points = _points(response, planes[start : start + _AT_ONCE], rng)
         cells += np.bincount(points, minlength=len(cells))
     return cells
 
 
-def _points(
-    response: ProjectiveResponse, planes: npt.NDArray[np.int32], chance: Generator
-) -> Counts:
+def _points(response: ProjectiveResponse, planes: npt.NDArray[np.int32], rng: Generator) -> Counts:
     """Draws each report's point: on its hyperplane, or off it with the probability of a lie.
 
     As `ProjectiveResponse.randomize`: all coordinates but one are free, and the one where the
@@ -171,12 +169,12 @@ def _points(
     space = response.transform
     s, t = space.prime, space.dimensions
     plane, pivots = vectors_of(space, planes.astype(np.int64))
-    is_true = chance.random(len(planes)) < float(response.keep.exact)
-    product = np.where(is_true, 0, chance.integers(1, s, len(planes)))
+    is_true = rng.random(len(planes)) < float(response.keep.exact)
+    product = np.where(is_true, 0, rng.integers(1, s, len(planes)))
     free = np.where(
         is_true,
-        chance.integers(1, s ** (t - 1), len(planes)),
-        chance.integers(0, s ** (t - 1), len(planes)),
+        rng.integers(1, s ** (t - 1), len(planes)),
+        rng.integers(0, s ** (t - 1), len(planes)),
     )
     vector = np.zeros_like(plane)
     for coordinate in range(t):

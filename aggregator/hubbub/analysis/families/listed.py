@@ -155,36 +155,34 @@ class Listed(Family):
             base=-reports * float(q) / gap,
         )
 
-    def draw(
-        self, mechanism: Any, values: Sequence[int], counts: Counts, chance: Generator
-    ) -> Counts:
+    def draw(self, mechanism: Any, values: Sequence[int], counts: Counts, rng: Generator) -> Counts:
         match mechanism:
             case GeneralizedRandomizedResponse() | RandomizedResponse() | LongitudinalGrr():
                 people = holders(mechanism, values, counts)
-                return draw_named_values(people, float(mechanism.channel.q), chance)
+                return draw_named_values(people, float(mechanism.channel.q), rng)
             case LongitudinalHash():
-                people = _bucket_holders(mechanism, values, counts, chance)
-                return draw_named_values(
-                    people, float(mechanism.response.channel.q), chance
-                ).reshape(-1)
+                people = _bucket_holders(mechanism, values, counts, rng)
+                return draw_named_values(people, float(mechanism.response.channel.q), rng).reshape(
+                    -1
+                )
         match mechanism.layout:
             case BitVector():
                 people = holders(mechanism, values, counts)
-                return bit_counts(people, counts.sum(), mechanism.channel, chance)
+                return bit_counts(people, counts.sum(), mechanism.channel, rng)
             case Subset():
-                return _subsets(mechanism, values, counts, chance)
+                return _subsets(mechanism, values, counts, rng)
             case _:
-                return super().draw(mechanism, values, counts, chance)
+                return super().draw(mechanism, values, counts, rng)
 
     def draw_lasting(
-        self, mechanism: Any, values: Sequence[int], counts: Counts, chance: Generator
+        self, mechanism: Any, values: Sequence[int], counts: Counts, rng: Generator
     ) -> Callable[[], Counts]:
         match mechanism:
             case LongitudinalGrr():
-                return _lasting_names(mechanism, holders(mechanism, values, counts), chance)
+                return _lasting_names(mechanism, holders(mechanism, values, counts), rng)
             case LongitudinalHash():
-                people = _bucket_holders(mechanism, values, counts, chance)
-                return _lasting_names(mechanism.response, people, chance)
+                people = _bucket_holders(mechanism, values, counts, rng)
+                return _lasting_names(mechanism.response, people, rng)
             case LongitudinalUnary():
                 permanent = 0.5, float(mechanism.rare.exact)
                 flip = float(mechanism.flip.exact)
@@ -192,8 +190,8 @@ class Listed(Family):
             case BasicRappor():
                 steps = chain_steps(mechanism.chain)
             case _:
-                return super().draw_lasting(mechanism, values, counts, chance)
-        return lasting_bits(holders(mechanism, values, counts), counts.sum(), *steps, chance)
+                return super().draw_lasting(mechanism, values, counts, rng)
+        return lasting_bits(holders(mechanism, values, counts), counts.sum(), *steps, rng)
 
     def question(self, mechanism: Any) -> Mapping[str, Any]:
         return {"kind": "values", "size": mechanism.categories}
@@ -228,12 +226,12 @@ def _tail(mechanism: Any, devices: int, repeats: int) -> Tail | None:
 
 
 def _bucket_holders(
-    mechanism: LongitudinalHash, values: Sequence[int], counts: Counts, chance: Generator
+    mechanism: LongitudinalHash, values: Sequence[int], counts: Counts, rng: Generator
 ) -> Counts:
     """Draws each person's function; people per function and bucket."""
     pool = mechanism.transform
     check_size(mechanism, len(values) * pool.functions // QUICK)
-    return bucket_holders(_pool_buckets(pool, tuple(values)), pool.prime, counts, chance)
+    return bucket_holders(_pool_buckets(pool, tuple(values)), pool.prime, counts, rng)
 
 
 @lru_cache(maxsize=16)
@@ -242,7 +240,7 @@ def _pool_buckets(pool: HashPool, values: tuple[int, ...]) -> Counts:
 
 
 def _lasting_names(
-    mechanism: LongitudinalGrr, counts: Counts, chance: Generator
+    mechanism: LongitudinalGrr, counts: Counts, rng: Generator
 ) -> Callable[[], Counts]:
     """Draws each device's permanent value; each call draws how many reports name each value."""
     other_count = mechanism.categories - 1
@@ -250,11 +248,11 @@ def _lasting_names(
         float(keep.complement.exact) / other_count
         for keep in (mechanism.permanent, mechanism.fresh)
     )
-    permanent = draw_named_values(counts, forever, chance)
-    return lambda: draw_named_values(permanent, fresh, chance).reshape(-1)
+    permanent = draw_named_values(counts, forever, rng)
+    return lambda: draw_named_values(permanent, fresh, rng).reshape(-1)
 
 
-def _subsets(mechanism: Any, values: Sequence[int], counts: Counts, chance: Generator) -> Counts:
+def _subsets(mechanism: Any, values: Sequence[int], counts: Counts, rng: Generator) -> Counts:
     """Draws sets element by element, counting people by the elements that they still need.
 
     Until a person's own element comes, the draw does not depend on which element it is.
@@ -267,19 +265,19 @@ def _subsets(mechanism: Any, values: Sequence[int], counts: Counts, chance: Gene
             f"{mechanism.NAME}: {counts.sum():,} reports are too many to simulate; use fewer than "
             f"{_MAX_DRAWN:,}"
         )
-    included = int(chance.binomial(counts.sum(), float(mechanism.channel.p)))
+    included = int(rng.binomial(counts.sum(), float(mechanism.channel.p)))
     # Of the set, beside the own element. Rows: own element to come and left out, and in; and past.
     remaining = np.zeros((3, picks + 1), dtype=np.int64)
     remaining[1, picks - 1], remaining[0, picks] = included, int(counts.sum()) - included
     to_go, cells = np.arange(picks + 1), np.zeros(size, dtype=np.int64)
     for element in range(size):
-        came = chance.multivariate_hypergeometric(
+        came = rng.multivariate_hypergeometric(
             remaining[:2].reshape(-1), int(people[element]), method="marginals"
         ).reshape(2, -1)
         remaining[:2] -= came
         # Other elements still to come: of those whose own is among them one less.
         others = np.array([[size - element - 1], [size - element - 1], [size - element]])
-        picked = chance.binomial(remaining, np.minimum(to_go / np.maximum(others, 1), 1.0))
+        picked = rng.binomial(remaining, np.minimum(to_go / np.maximum(others, 1), 1.0))
         remaining -= picked
         remaining[:, :-1] += picked[:, 1:]
         remaining[2] += came.sum(axis=0)

@@ -118,13 +118,13 @@ class Pairs(Family):
         return cell_names(values or (), mechanism.ways)
 
     def draw(
-        self, mechanism: PairedParts, values: Sequence[int], counts: Counts, chance: Generator
+        self, mechanism: PairedParts, values: Sequence[int], counts: Counts, rng: Generator
     ) -> Counts:
         large = sum(mechanism.cells) * mechanism.points > LARGEST
         if large:  # report by report, as there are more chances than can be worked out
             check_size(mechanism, int(counts.sum()) // QUICK)
         groups = mechanism.groups
-        sent = chance.multinomial(counts, np.full(groups, 1 / groups))
+        sent = rng.multinomial(counts, np.full(groups, 1 / groups))
         places = [mechanism.places_of(value) for value in values]
         cells = np.zeros((groups, mechanism.points), dtype=np.int64)
         for group, size in enumerate(mechanism.cells):
@@ -134,11 +134,11 @@ class Pairs(Family):
             )
             if large:
                 planes = np.repeat(np.arange(size, dtype=np.int32), reports_by_cell)
-                cells[group] = draw_points(mechanism.response, planes, chance)
+                cells[group] = draw_points(mechanism.response, planes, rng)
                 continue
             for cell in np.flatnonzero(reports_by_cell).tolist():
                 chances = one_hot_chances(mechanism.response, cell)
-                cells[group] += chance.multinomial(reports_by_cell[cell], chances)
+                cells[group] += rng.multinomial(reports_by_cell[cell], chances)
         return cells.reshape(-1)
 
     def question(self, mechanism: PairedParts) -> Mapping[str, Any]:

@@ -99,7 +99,7 @@ class Trees(Strings):
         return Expected(errors, np.sqrt(scales * other_variance / reports))
 
     def draw(
-        self, mechanism: PrefixTree, values: Sequence[str], counts: Counts, chance: Generator
+        self, mechanism: PrefixTree, values: Sequence[str], counts: Counts, rng: Generator
     ) -> Counts:
         if counts.sum() > _MOST:
             raise BadParameter(
@@ -108,11 +108,11 @@ class Trees(Strings):
         present = np.nonzero(counts)[0]
         places = _places_of(mechanism, tuple(values))[present]
         groups, points = mechanism.groups, mechanism.points
-        sent = chance.multinomial(counts[present], np.full(groups, 1 / groups))
+        sent = rng.multinomial(counts[present], np.full(groups, 1 / groups))
         cells = np.zeros((groups, points), dtype=np.int64)
         for group in range(groups):
             planes = np.repeat(places[:, group], sent[:, group])
-            cells[group] = draw_points(mechanism.response, planes, chance)
+            cells[group] = draw_points(mechanism.response, planes, rng)
         return cells.reshape(-1)
 
 

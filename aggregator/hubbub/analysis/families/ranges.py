@@ -159,18 +159,18 @@ class Ranges(Numbers):
         return labels
 
     def draw(
-        self, mechanism: Ranged, values: Sequence[float], counts: Counts, chance: Generator
+        self, mechanism: Ranged, values: Sequence[float], counts: Counts, rng: Generator
     ) -> Counts:
         """Draws places by their probabilities; or each report's parts, and then the answers."""
         if isinstance(mechanism, BucketFlips):
-            return _draw_parts(mechanism, values, counts, chance)
-        return super().draw(mechanism, values, counts, chance)
+            return _draw_parts(mechanism, values, counts, rng)
+        return super().draw(mechanism, values, counts, rng)
 
     def draw_lasting(
-        self, mechanism: Ranged, values: Sequence[float], counts: Counts, chance: Generator
+        self, mechanism: Ranged, values: Sequence[float], counts: Counts, rng: Generator
     ) -> Callable[[], Counts]:
         """The same cells at every call: `buckets` has no fresh step."""
-        cells = self.draw(mechanism, values, counts, chance)
+        cells = self.draw(mechanism, values, counts, rng)
         return lambda: cells
 
     def question(self, mechanism: Ranged) -> Mapping[str, Any]:
@@ -214,7 +214,7 @@ def _matrix(family: Ranges, mechanism: Ranged) -> Floats:
 
 
 def _draw_parts(
-    mechanism: BucketFlips, values: Sequence[float], counts: Counts, chance: Generator
+    mechanism: BucketFlips, values: Sequence[float], counts: Counts, rng: Generator
 ) -> Counts:
     """Draws answers part by part, counting people by the number of parts that they still answer."""
     buckets, sampled = mechanism.layout.buckets, mechanism.layout.sampled
@@ -225,12 +225,12 @@ def _draw_parts(
     remaining[:, sampled] = counts
     cells = np.zeros((buckets, 2), dtype=np.int64)
     for bucket in range(buckets):
-        trials = chance.binomial(
+        trials = rng.binomial(
             remaining, np.minimum(np.arange(sampled + 1) / (buckets - bucket), 1.0)
         )
         remaining -= trials
         remaining[:, :-1] += trials[:, 1:]
         askers = trials.sum(axis=1)
-        yes = chance.binomial(askers, np.where(own_buckets == bucket, 1 - lie, lie)).sum()
+        yes = rng.binomial(askers, np.where(own_buckets == bucket, 1 - lie, lie)).sum()
         cells[bucket] = askers.sum() - yes, yes
     return cells.reshape(-1)

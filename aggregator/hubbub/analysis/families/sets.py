@@ -59,13 +59,13 @@ class Sets(Listed):
         return super().expected(mechanism, values, true_shares, reports)
 
     def draw(
-        self, mechanism: PrivSet, values: Sequence[int], counts: Counts, chance: Generator
+        self, mechanism: PrivSet, values: Sequence[int], counts: Counts, rng: Generator
     ) -> Counts:
         """Draws how many elements of a payload are in the person's set, then which elements.
 
         Elements in the set and outside it are drawn separately, jointly for all with the same set.
         """
-        reported = _reported_sets(mechanism, values, counts, chance)
+        reported = _reported_sets(mechanism, values, counts, rng)
         size, k, most = mechanism.layout.size, mechanism.layout.ones, mechanism.most
         if len(reported) * size * k > _LARGEST:
             raise BadParameter(
@@ -77,19 +77,17 @@ class Sets(Listed):
             filled = [*members(value), *range(mechanism.categories, size - value.bit_count())]
             is_member[place, filled] = True
         people = np.array(list(reported.values()), dtype=np.int64)
-        met = chance.binomial(people, float(mechanism.meet.exact))
+        met = rng.binomial(people, float(mechanism.meet.exact))
         ways = np.diff(
             [0.0, *(float(cumulative / mechanism.ways[-1]) for cumulative in mechanism.ways)]
         )
         in_set = np.zeros((len(reported), most + 1), dtype=np.int64)
-        in_set[:, 1 : len(ways) + 1] = chance.multinomial(met, ways / ways.sum())
+        in_set[:, 1 : len(ways) + 1] = rng.multinomial(met, ways / ways.sum())
         in_set[:, 0] = people - met
         out_of_set = np.zeros((len(reported), k + 1), dtype=np.int64)
         for inside in range(min(most, k) + 1):
             out_of_set[:, k - inside] = in_set[:, inside]
-        return _draw_picked(is_member, in_set, chance) + _draw_picked(
-            ~is_member, out_of_set, chance
-        )
+        return _draw_picked(is_member, in_set, rng) + _draw_picked(~is_member, out_of_set, rng)
 
     def question(self, mechanism: PrivSet) -> Mapping[str, Any]:
         return {
@@ -103,7 +101,7 @@ class Sets(Listed):
         return 0, (1 << mechanism.most) - 1
 
 
-def _draw_picked(is_member: npt.NDArray[np.bool_], remaining: Counts, chance: Generator) -> Counts:
+def _draw_picked(is_member: npt.NDArray[np.bool_], remaining: Counts, rng: Generator) -> Counts:
     """Draws how often each element is picked, if rest[i, j] people pick j of those in row i."""
     cells = np.zeros(is_member.shape[1], dtype=np.int64)
     to_come = is_member.sum(axis=1)
@@ -111,7 +109,7 @@ def _draw_picked(is_member: npt.NDArray[np.bool_], remaining: Counts, chance: Ge
     for element in range(is_member.shape[1]):
         rows = np.flatnonzero(is_member[:, element])
         chances = np.minimum(to_pick / to_come[rows, None], 1.0)
-        picked = chance.binomial(remaining[rows], chances)
+        picked = rng.binomial(remaining[rows], chances)
         cells[element] = picked.sum()
         unpicked = remaining[rows] - picked
         unpicked[:, :-1] += picked[:, 1:]
@@ -121,7 +119,7 @@ def _draw_picked(is_member: npt.NDArray[np.bool_], remaining: Counts, chance: Ge
 
 
 def _reported_sets(
-    mechanism: PrivSet, values: Sequence[int], counts: Counts, chance: Generator
+    mechanism: PrivSet, values: Sequence[int], counts: Counts, rng: Generator
 ) -> dict[int, int]:
     """Number of people who report each set; larger sets are sampled down to `most` members."""
     reported: Counter[int] = Counter()
@@ -138,6 +136,6 @@ def _reported_sets(
                 "too many people hold more than `most` to be simulated; simulate fewer"
             )
         for _ in range(people):
-            part = chance.choice(len(set_members), mechanism.most, replace=False).tolist()
+            part = rng.choice(len(set_members), mechanism.most, replace=False).tolist()
             reported[sum(1 << set_members[place] for place in part)] += 1
     return {value: people for value, people in reported.items() if people} or {0: 0}

@@ -138,22 +138,20 @@ class Sketches(Strings):
         return Expected(error(shares), error(np.zeros_like(shares)))
 
     def draw(
-        self, mechanism: Sketch, values: Sequence[str], counts: Counts, chance: Generator
+        self, mechanism: Sketch, values: Sequence[str], counts: Counts, rng: Generator
     ) -> Counts:
         if isinstance(mechanism, HadamardSketch):
-            return _signs(mechanism, values, counts, chance)
+            return _signs(mechanism, values, counts, rng)
         check_size(mechanism, len(values) * mechanism.hashes // QUICK)
         buckets = sketch_buckets(mechanism, values)
         if isinstance(mechanism, LocalHashing):
-            people = bucket_holders(buckets, mechanism.width, counts, chance)
-            return draw_named_values(people, float(mechanism.channel.q), chance).reshape(-1)
+            people = bucket_holders(buckets, mechanism.width, counts, rng)
+            return draw_named_values(people, float(mechanism.channel.q), rng).reshape(-1)
         starts = mechanism.width * np.arange(mechanism.hashes)
         people, reports = cohort_holders(
-            mechanism.layout, (buckets + starts)[:, :, None], counts, chance
+            mechanism.layout, (buckets + starts)[:, :, None], counts, rng
         )
-        return cohort_cells(
-            reports, bit_counts(people, reports[:, None], mechanism.channel, chance)
-        )
+        return cohort_cells(reports, bit_counts(people, reports[:, None], mechanism.channel, rng))
 
 
 def buckets(mechanism: Sketch, totals: Totals) -> tuple[Floats, Floats]:
@@ -176,17 +174,17 @@ def buckets(mechanism: Sketch, totals: Totals) -> tuple[Floats, Floats]:
 
 
 def _signs(
-    mechanism: HadamardSketch, values: Sequence[str], counts: Counts, chance: Generator
+    mechanism: HadamardSketch, values: Sequence[str], counts: Counts, rng: Generator
 ) -> Counts:
     """Draws each report's entry of a function's row, and whether its sign is kept."""
     width, functions = mechanism.width, mechanism.hashes
     rows = _negatives(width)
     places = functions * width
     check_size(mechanism, len(values) * places // QUICK)
-    sent = chance.multinomial(counts, np.full(places, 1 / places)).reshape(-1, functions, width)
+    sent = rng.multinomial(counts, np.full(places, 1 / places)).reshape(-1, functions, width)
     minus = rows[sketch_buckets(mechanism, values)]
     keep = float(mechanism.keep.exact)
-    negatives = chance.binomial(sent, np.where(minus, keep, 1 - keep))
+    negatives = rng.binomial(sent, np.where(minus, keep, 1 - keep))
     pairs = np.stack([sent - negatives, negatives], axis=-1)
     cells: Counts = pairs.sum(axis=0).reshape(-1)
     return cells

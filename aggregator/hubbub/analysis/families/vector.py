@@ -153,12 +153,12 @@ class Vectors(Family):
         mechanism: VectorCodes,
         values: Sequence[Sequence[float]],
         counts: Counts,
-        chance: Generator,
+        rng: Generator,
     ) -> Counts:
         """Draws how often each word is sent, with the metric's real books."""
         vectors = np.repeat(np.array(values, dtype=np.float64), counts, axis=0)
-        units = unit_of(vectors / mechanism.max_length, chance)
-        books, places = drawn_words(mechanism, len(units), chance)
+        units = unit_of(vectors / mechanism.max_length, rng)
+        books, places = drawn_words(mechanism, len(units), rng)
         cells = np.zeros((mechanism.books, mechanism.words), dtype=np.int64)
         order = np.argsort(books, kind="stable")
         batch = books_at_once(mechanism)
@@ -365,10 +365,10 @@ def _pool(mechanism: VectorCodes) -> float:
     return _unit(mechanism) * (squares - centre_square(mechanism)) / mechanism.books
 
 
-def unit_of(vectors: Floats, chance: Generator) -> Floats:
+def unit_of(vectors: Floats, rng: Generator) -> Floats:
     """Random unit vectors whose expectations are these vectors of length at most 1."""
     lengths, units = _lengths_and_directions(vectors)
-    turned = chance.random(len(vectors)) < (1 - np.minimum(lengths, 1.0)) / 2
+    turned = rng.random(len(vectors)) < (1 - np.minimum(lengths, 1.0)) / 2
     return np.where(turned, -1.0, 1.0)[:, None] * units
 
 
@@ -379,10 +379,10 @@ def _lengths_and_directions(vectors: Floats) -> tuple[Floats, Floats]:
     return lengths, np.where(is_long, vectors, first) / np.where(is_long, lengths[:, None], 1.0)
 
 
-def drawn_words(mechanism: VectorCodes, reports: int, chance: Generator) -> tuple[Counts, Counts]:
+def drawn_words(mechanism: VectorCodes, reports: int, rng: Generator) -> tuple[Counts, Counts]:
     """Draws each report's book, and the rank of the word that it sends, 0 being the nearest."""
-    books = chance.integers(0, mechanism.books, reports)
-    is_true = chance.random(reports) < float(mechanism.keep.exact)
-    near_ranks = chance.integers(0, mechanism.near, reports)
-    far_ranks = chance.integers(mechanism.near, mechanism.words, reports)
+    books = rng.integers(0, mechanism.books, reports)
+    is_true = rng.random(reports) < float(mechanism.keep.exact)
+    near_ranks = rng.integers(0, mechanism.near, reports)
+    far_ranks = rng.integers(mechanism.near, mechanism.words, reports)
     return books, np.where(is_true, near_ranks, far_ranks)

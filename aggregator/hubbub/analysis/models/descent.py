@@ -106,10 +106,10 @@ def moments_from_cells(mechanism: VectorCodes, cells: Floats) -> DirectionMoment
 
 
 def draw_moments(
-    mechanism: VectorCodes, units: Floats, chance: np.random.Generator
+    mechanism: VectorCodes, units: Floats, rng: np.random.Generator
 ) -> DirectionMoments:
     """Moments of one report for each unit vector, drawn from its exact law."""
-    books, ranks = drawn_words(mechanism, len(units), chance)
+    books, ranks = drawn_words(mechanism, len(units), rng)
     sent = np.empty_like(units)
     for draw_number, (number, rank) in enumerate(zip(books.tolist(), ranks.tolist(), strict=True)):
         words = words_of(mechanism, number)

@@ -185,7 +185,7 @@ def draw_neighbours(
     crowd: ShuffledEpoch,
     values: tuple[Any, Any, Any],
     epochs: int,
-    chance: np.random.Generator,
+    rng: np.random.Generator,
 ) -> Neighbours:
     """Draws epochs of a crowd.
 
@@ -209,11 +209,11 @@ def draw_neighbours(
             (1, on_both(value, crowd.groups)),
         ):
             if reports:
-                counts = chance.multinomial(reports, chances, epochs)
+                counts = rng.multinomial(reports, chances, epochs)
                 difference += counts[:, 0] - (0 if alike else counts[:, 1])
         if crowd.noise_dummies:
             law = law_of(crowd.noise_dummies)
-            on_v, on_w = chance.choice(len(law), (2, epochs), p=law)
+            on_v, on_w = rng.choice(len(law), (2, epochs), p=law)
             difference += on_v - (0 if alike else on_w)
         return difference
 
@@ -222,7 +222,7 @@ def draw_neighbours(
     return v, w
 
 
-def draw_sums(noise: ValueNoise, epochs: int, chance: np.random.Generator) -> Neighbours:
+def draw_sums(noise: ValueNoise, epochs: int, rng: np.random.Generator) -> Neighbours:
     """Draws as `draw_neighbours` of a mean with a fixed sum of dummies: losses in place of counts.
 
     The person holds the first or the last step, or the second or the last but one, if dummies of
@@ -237,7 +237,7 @@ def draw_sums(noise: ValueNoise, epochs: int, chance: np.random.Generator) -> Ne
 
     def draw_losses(own: int) -> Counts:
         numbers = {
-            law: iter(chance.choice(len(law_of(law)), number, p=law_of(law)).tolist())
+            law: iter(rng.choice(len(law_of(law)), number, p=law_of(law)).tolist())
             for law, number in ((noise.each, epochs * noise.values), (noise.of_sum, epochs))
         }
         counts = np.array([noise.draw(lambda law: next(numbers[law])) for _ in range(epochs)])

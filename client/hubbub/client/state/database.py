@@ -100,7 +100,7 @@ class Database:
         self._descriptors: dict[int, FileId] = {}
         self._inode = self._index_bytes = 0
         self._closed = False
-        self.damaged = 0
+        self.damaged_files = 0
 
     @contextlib.contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
@@ -269,7 +269,7 @@ class Database:
 
     def _set_aside(self) -> None:
         """Renames the damaged file, so that it can be examined."""
-        self.damaged += 1
+        self.damaged_files += 1
         for suffix in ("", "-wal", "-shm"):
             with contextlib.suppress(FileNotFoundError):
                 path = self._path.with_name(self._path.name + suffix)

@@ -307,14 +307,14 @@ class FolderState:
         try:
             with self._database.transaction(durable=durable) as rows:
                 before = rows.total_changes
-                self._watch.look(rows, damaged=self._database.damaged)
+                self._watch.look(rows, damaged_files=self._database.damaged_files)
                 yield rows
                 if rows.total_changes != before:
                     ledger_tables.update_checksum(rows)
         except Damaged as error:
             self._watch.salvage(error.consent)
             raise
-        self._database.damaged = 0
+        self._database.damaged_files = 0
 
 
 def _operators(rows: Rows) -> int:

@@ -51,15 +51,15 @@ class Watch:
                 with contextlib.suppress(OSError):
                     elsewhere.remove()
 
-    def look(self, rows: Rows, *, damaged: int) -> None:
+    def look(self, rows: Rows, *, damaged_files: int) -> None:
         """Accepts the file, or merges the witness into it. Raises Damaged or StateUnusable."""
         self._purged, self._last_moment = [], self._witnesses.elsewhere.read()
-        payload_queries.count(rows, ["state_damaged"] * damaged)
+        payload_queries.count(rows, ["state_damaged"] * damaged_files)
         chosen = self._witnesses.writable
         witness = chosen.read()
         payload_queries.count(rows, ["witness_damaged"] * chosen.is_damaged)
         if payload_queries.meta(rows, "secret") is None:  # nothing was stored yet
-            changed = self._begin(rows, damaged=damaged)
+            changed = self._begin(rows, damaged_files=damaged_files)
         else:
             mine = ledger_tables.check(rows)
             changed = ledger_tables.bring_up(rows)
@@ -96,7 +96,7 @@ class Watch:
         for path, _ in orphans(self._witnesses.folder):
             path.unlink(missing_ok=True)
 
-    def _begin(self, rows: Rows, *, damaged: int) -> bool:
+    def _begin(self, rows: Rows, *, damaged_files: int) -> bool:
         """Starts a file from its witnesses, or as a refusal if a state was lost without any."""
         moments = self._witnesses.read_all()
         ledger_tables.start(rows)
@@ -107,7 +107,7 @@ class Watch:
             mine = agree(mine, moment)
         if self._salvaged:
             mine = mine._replace(consent=agreed(_consent_of(mine), self._salvaged, ordered=False))
-        lost = damaged or self._witnesses.damaged() or self._witnesses.traces()
+        lost = damaged_files or self._witnesses.damaged() or self._witnesses.traces()
         names = ["state_lost"] * bool(moments)
         if (moments or lost) and not any(moment.consent for moment in moments):
             mine = mine._replace(consent=unknown(_consent_of(mine), self._clock()))

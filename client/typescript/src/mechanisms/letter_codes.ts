@@ -12,7 +12,7 @@ export const WORDS = "abcdefghijklmnopqrstuvwxyz'- ";
 export const HOSTS = "abcdefghijklmnopqrstuvwxyz0123456789-.";
 
 /** The code lengths of words. Each line has the end, then each letter, then any other character. */
-export const AFTER_IN_WORDS: readonly string[] = [
+export const WORD_CODE_LENGTHS: readonly string[] = [
   "c4544456649754554843466588a5cb7",
   "5a544985a5c6343a5e34366786b9ed7",
   "43657398844b37847a5573ac9486ca7",
@@ -47,7 +47,7 @@ export const AFTER_IN_WORDS: readonly string[] = [
 ];
 
 /** The code lengths of host names, in the same form. */
-export const AFTER_IN_HOSTS: readonly string[] = [
+export const HOST_CODE_LENGTHS: readonly string[] = [
   "e44445545566545647544654767d8999acaa9eb7",
   "675438657596444759344667756cbaabecedc847",
   "936573877378467479346498768aa9decbbeb847",

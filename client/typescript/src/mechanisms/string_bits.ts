@@ -6,7 +6,7 @@
  * client/hubbub/mechanisms/string_bits.py, which also decodes. All of this defines the wire format and
  * never changes.
  */
-import { AFTER_IN_HOSTS, AFTER_IN_WORDS, HOSTS, WORDS } from "./letter_codes.js";
+import { HOST_CODE_LENGTHS, HOSTS, WORD_CODE_LENGTHS, WORDS } from "./letter_codes.js";
 import { bitLength } from "./packing.js";
 
 /** Bits as a number, and how many bits there are. */
@@ -111,8 +111,8 @@ function fullest(letters: readonly string[], size: number): NamedAlphabet {
 /** All alphabets, with the bits that select each; built at the first use. */
 function alphabets(): readonly NamedAlphabet[] {
   names ??= [
-    { name: [0b0n, 1], alphabet: paired(WORDS, RARE_IN_WORDS, AFTER_IN_WORDS) },
-    { name: [0b10n, 2], alphabet: paired(HOSTS, RARE_IN_HOSTS, AFTER_IN_HOSTS) },
+    { name: [0b0n, 1], alphabet: paired(WORDS, RARE_IN_WORDS, WORD_CODE_LENGTHS) },
+    { name: [0b10n, 2], alphabet: paired(HOSTS, RARE_IN_HOSTS, HOST_CODE_LENGTHS) },
     ...SPANS.map((spans, place): NamedAlphabet => ({
       name: [0b110000n + BigInt(place), 6],
       alphabet: flat(spans),

@@ -299,9 +299,9 @@ def _amplify(options: AmplifyOptions) -> None:
 
 @command("privacy compose", text="compose the privacy losses of many reports or releases")
 def _compose(options: ComposeOptions) -> None:
-    event = partial(Event, sampling=options.sampling, times=options.times)
-    events = [event(epsilon=epsilon) for epsilon in options.epsilon]
-    events += [event(sigma=sigma) for sigma in options.sigma]
+    make_event = partial(Event, sampling=options.sampling, times=options.times)
+    events = [make_event(epsilon=epsilon) for epsilon in options.epsilon]
+    events += [make_event(sigma=sigma) for sigma in options.sigma]
     events += _history(options.history) if options.history else []
     composition = compose(events, options.delta)
     if options.json:

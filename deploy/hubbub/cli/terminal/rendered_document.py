@@ -117,7 +117,7 @@ def leaflet_html(leaflet: Leaflet) -> str:
     """A self-contained A4 page that explains the metrics without nats."""
     rows = "\n".join(
         "<tr>"
-        + "".join(f"<td>{escape(cell)}</td>" for cell in (row.asks, row.often, row.verdict))
+        + "".join(f"<td>{escape(cell)}</td>" for cell in (row.asks, row.frequency, row.verdict))
         + f'<td class="figure">{row.right} in 100</td>'
         + "".join(f"<td>{escape(cell)}</td>" for cell in (row.until, row.owner))
         + "</tr>"

@@ -15,7 +15,7 @@ _log: Final = logging.getLogger("hubbub.runtime")
 # An idle connection costs a file and some memory.
 _MAX = 2000
 # A browser opens six, and many people may share an address.
-_MAX_OF_ADDRESS = 200
+_MAX_PER_ADDRESS = 200
 # Limit of all bodies that arrive or are processed: eight of the largest submissions, a hundred
 # thousand reports, whatever the limits of addresses.
 _MAX_BODIES_BYTES = 16 << 20
@@ -42,7 +42,7 @@ class OpenConnections:
         proxies: networks that are believed, and exempt from the limit of one address; so are
             `relays`.
         refusals: counts the connections that were closed, by reason.
-        most: limit of all connections. of_address: limit of one address; 0 for none.
+        most: limit of all connections. max_per_address: limit of one address; 0 for none.
         bodies_bytes: limit of all bodies that arrive or are processed.
         answers_bytes: limit of all answers that wait to be read.
     """
@@ -53,14 +53,14 @@ class OpenConnections:
         refusals: Counter[str] | None = None,
         *,
         most: int | None = None,
-        of_address: int | None = None,
+        max_per_address: int | None = None,
         bodies_bytes: int | None = None,
         answers_bytes: float | None = None,
         relays: Collection[str] = (),
     ) -> None:
         self.refusals = Counter() if refusals is None else refusals
         self._most = _MAX if most is None else most
-        self.of_address = _MAX_OF_ADDRESS if of_address is None else of_address
+        self.max_per_address = _MAX_PER_ADDRESS if max_per_address is None else max_per_address
         self._bodies_bytes = _MAX_BODIES_BYTES if bodies_bytes is None else bodies_bytes
         self._answers_bytes = _MAX_ANSWERS_BYTES if answers_bytes is None else answers_bytes
         self.proxies = [ip_network(proxy) for proxy in proxies]
@@ -76,13 +76,13 @@ class OpenConnections:
     def add(self, connection: Connection) -> None:
         """Adds a connection; past a limit closes the longest waiting one, or this one."""
         address = connection.address
-        of_address = self._open.setdefault(address, set())
-        crowded = self.of_address and len(of_address) >= self.of_address
+        connections = self._open.setdefault(address, set())
+        crowded = self.max_per_address and len(connections) >= self.max_per_address
         if crowded and not among(connection.client, self._of_many):
             self._end(next(iter(self._waiting.get(address, {})), connection))
         elif self._number >= self._most:
             self._end(next(iter(self._all_waiting), connection))
-        of_address.add(connection)
+        connections.add(connection)
         self._number += 1
         self.wait(connection)
 
@@ -94,9 +94,9 @@ class OpenConnections:
     def work(self, connection: Connection) -> None:
         """Marks a connection as worked on: it is not closed to make room for another."""
         self._all_waiting.pop(connection, None)
-        of_address = self._waiting.get(connection.address, {})
-        of_address.pop(connection, None)
-        if not of_address:
+        connections = self._waiting.get(connection.address, {})
+        connections.pop(connection, None)
+        if not connections:
             self._waiting.pop(connection.address, None)
 
     def receive(self, connection: Connection, size: int) -> None:
@@ -138,11 +138,11 @@ class OpenConnections:
         self.work(connection)
         self.release(connection)
         self.release_unread(connection)
-        of_address = self._open.get(connection.address, set())
-        if connection in of_address:
-            of_address.remove(connection)
+        connections = self._open.get(connection.address, set())
+        if connection in connections:
+            connections.remove(connection)
             self._number -= 1
-            if not of_address:
+            if not connections:
                 del self._open[connection.address]
 
     def _end(self, connection: Connection) -> None:

@@ -271,7 +271,7 @@ def public_door(
     listen: str, app: App, *, tls: TlsFolder | None, proxies: Collection[str]
 ) -> HttpDoor:
     """The server of a service that any device may call and that stores no report."""
-    connections = OpenConnections(proxies, most=4096, of_address=64)
+    connections = OpenConnections(proxies, most=4096, max_per_address=64)
     return HttpDoor(listen, app, tls=tls, connections=connections)
 
 

@@ -96,7 +96,7 @@ class Metrics(Collector):
             address,
             app,
             tls=tls,
-            connections=OpenConnections(most=_CONNECTIONS, of_address=0),
+            connections=OpenConnections(most=_CONNECTIONS, max_per_address=0),
             limits=_LIMITS,
             mutual=tls is not None,
             option="--metrics-listen",
