@@ -1,5 +1,6 @@
 """Ends of intervals of few reports, for every number of supports, beside the exact law."""
 
+from math import exp
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.families import family_for
 from hubbub.analysis.percentiles import shares_below
 from hubbub.analysis.ranks import ranks_of
+from hubbub.analysis.uncertainty.tails import CountLaw
 from hubbub.mechanisms import Totals
 from tests.statistics.calibration.shapes import built
 
@@ -126,3 +128,10 @@ def test_two_values_change_together_and_hardly_ever_by_chance() -> None:
         likely = np.outer(*(binom.pmf(np.arange(size + 1), size, chance) for size in sizes))
         for doubt in (0.05, 0.01, 0.001):
             assert likely[yes < doubt].sum() <= 1.05 * doubt
+
+
+def test_ends_near_all_of_a_billion_reports_keep_their_digits() -> None:
+    p = exp(12) / (exp(12) + 1)
+    law = CountLaw(p=p, q=1 - p, reports=10**9, sampled=True)
+    low, high = law.between(np.array([10**9 + 6143.25]), down=1.96, up=1.96)
+    assert (low[0], high[0]) == pytest.approx((1e9, 1e9), abs=1)

@@ -13,7 +13,7 @@ from hubbub.bundles.tokens import Tokens
 from hubbub.cli.main import main
 from hubbub.client import transport_to
 from hubbub.errors import BadParameter, HubbubError
-from hubbub.errors.addresses import has_port, is_loopback, secure_parts, url_parts
+from hubbub.errors.addresses import has_port, is_loopback, secure_parts, shown_url, url_parts
 from hubbub.fields.rules import is_address, is_log_name
 from hubbub.installation.endpoints import Endpoints
 from hubbub.issuer.settings import parse as issuer
@@ -38,6 +38,8 @@ RELAY = ["--gateway", "https://shuffler.example.org", "--insecure"]
         ("127.0.0.1:", False),
         ("127.0.0.1:\N{ARABIC-INDIC DIGIT SEVEN}", False),
         ("127.0.0.1", False),
+        ("user:password@127.0.0.1:9072", False),
+        ("unix:/tmp/x:1", False),
         (":9072", False),
         ("two words:9072", False),
     ],
@@ -152,3 +154,20 @@ def test_an_impossible_port_of_a_login_provider_is_refused(tmp_path: Path) -> No
     )
     with pytest.raises(BadParameter, match="is not https://HOST"):
         read_access(path)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://u:S3CRET@h:1/path",
+        "u:S3CRET@h:99999",
+        "u:S3/CRET@h:3128",
+        "http://u:S3//CRET@h:3128",
+        "https://h:1?token=S3CRET",
+    ],
+)
+def test_a_shown_address_contains_its_host_and_no_secret(url: str) -> None:
+    shown = shown_url(url)
+    assert "h:" in shown
+    assert "S3" not in shown
+    assert "CRET" not in shown

@@ -147,6 +147,7 @@ def test_a_wrong_metric_name_hides_no_other_fault() -> None:
         (CATALOG.replace("owner", "ownr", 1), 'is not known for unary.oue; did you mean "owner"?'),
         (CATALOG + "\n[metrics.theme]\n", r"\d: \[metrics.theme\] is there twice; rename or de"),
         ("keep = 1\nkeep = 2", "not TOML: line 2: keep is there twice; rename or delete one"),
+        ('a = 1\na = """x\nSECRET"""', "line 3: what ends here is there twice; rename or delete"),
         ("shuffler = ", "not TOML"),
         ('shuffler = "a:1"\nmetrics = 3', "add a \\[metrics.NAME\\] table"),
         ('shuffler = "a:1"\nmetrics.a = 3', "must be a table"),

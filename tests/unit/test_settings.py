@@ -266,6 +266,24 @@ def test_an_invalid_variable_disables_the_client_and_raises_only_if_strict(
             default_client.init(signed.path, strict=True)
 
 
+@pytest.mark.parametrize(("name", "text"), [("STATE_DIR", "~/state"), ("APP", "a\x01")])
+def test_an_opt_out_without_a_valid_folder_is_stored_in_no_other_one(
+    name: str,
+    text: str,
+    signed: Signed,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv(f"HUBBUB_{name}", text)
+    client = Client.from_bundle(signed.path)
+    with caplog.at_level(logging.WARNING, "hubbub.client"):
+        client.disable()
+        client.close()
+    assert "continuing in memory" in caplog.text
+    assert not [*tmp_path.rglob("*.sqlite3")]
+
+
 def test_the_operators_bundle_is_refused_if_strict_and_warned_of_otherwise(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -105,6 +105,9 @@ def opened(
                 raise
             fault = fault or BadParameter(f"{variable} {problem}")
             del environment[variable]
+            if name in {"state_dir", "app"}:
+                # PRIVACY: an opt-out in another folder would be lost; without any, the log says so.
+                arguments = {**arguments, "state_dir": NOWHERE}
         else:
             break
     if bundle.is_operators:

@@ -11,9 +11,9 @@ from urllib.parse import SplitResult, urlsplit
 
 from hubbub.errors import BadParameter
 
-_ADDRESS: Final = re.compile(r"\S+:([0-9]{1,5})")
+_ADDRESS: Final = re.compile(r"[^\s@/]+:([0-9]{1,5})")
 _PRINTABLE: Final = re.compile(r"[!-~]+")
-_USER: Final = re.compile(r"//[^/]*@")
+_SCHEME: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//")
 _LAST_PORT: Final = 65_535
 PORTS: Final = f"a port of at most {_LAST_PORT}"
 """Of an error: what a port is."""
@@ -127,8 +127,10 @@ def server_parts(url: str) -> SplitResult | None:
 
 
 def shown_url(url: str) -> str:
-    """The URL, quoted, without user name and password."""
-    return ascii(_USER.sub("//...@", url))
+    """The URL, quoted, without what may be secret: user name, password and query."""
+    scheme = match[0] if (match := _SCHEME.match(url)) else ""
+    _, at, place = url[len(scheme) :].rpartition("@")
+    return ascii(f"{scheme}{at and '...@'}{place.partition('?')[0]}")
 
 
 def secure_parts(url: str) -> SplitResult | None:

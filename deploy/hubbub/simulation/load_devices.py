@@ -72,7 +72,7 @@ class Seen:
     `answers` are times from when a device was due to wake until its reports were acknowledged.
     `behind` counts wakes that began over 0.1 s late, which shows that this machine is too slow.
     `acknowledged` counts reports that the shuffler accepted. `is_lost` is whether the run ended
-    early because the shuffler no longer answered.
+    early because the shuffler took no report for some seconds.
     """
 
     seconds: float = 0.0
@@ -201,7 +201,7 @@ class _Devices:
         acknowledged, dropped = device.flush(queued, max(0.0, until - time.monotonic()))
         now = time.monotonic()
         with self._lock:
-            if acknowledged:
+            if acknowledged or dropped:
                 self._last_answer = now
             elif queued and now - self._last_answer >= _FLUSH_SECONDS:
                 # Else each later wake would wait as long, for hours in all.

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
-from hubbub.errors.printable import visible
 
 _MAX_BYTES: Final = 1 << 28
 _SAVE: Final = "save it as UTF-8 text"
@@ -36,6 +35,7 @@ _LONG_KEY: Final = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{
 
 # Of tomllib's error about a table or a field that stands there twice.
 _REPEATED: Final = re.compile(r"Cannot (?:declare|overwrite) .*\(at line (\d+), ")
+_NAME: Final = re.compile(r"\s*(?:\[+[\w.-]+\]+|[\w.-]+(?=\s*=))", re.ASCII)
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -117,10 +117,11 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError("nested too deeply; use fewer levels") from None
     except tomllib.TOMLDecodeError as error:
         if repeated := _REPEATED.match(str(error)):
-            repeated_line = text.split("\n")[int(repeated[1]) - 1].partition("=")[0].strip()
+            # PRIVACY: a name alone is shown, as a value may be a secret.
+            name = _NAME.match(text.split("\n")[int(repeated[1]) - 1])
+            subject = name[0].strip()[:80] if name else "what ends here"
             raise ValueError(
-                f"line {repeated[1]}: {visible(repeated_line[:80])} is there twice; rename or "
-                "delete one"
+                f"line {repeated[1]}: {subject} is there twice; rename or delete one"
             ) from error
         raise
     except OverflowError as error:

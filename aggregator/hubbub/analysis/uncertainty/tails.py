@@ -144,7 +144,7 @@ class CountLaw:
             gaps = np.copysign(np.maximum(np.abs(gaps), _NEAR / spread), gaps)
             logits = own - gaps
             chances = expit(logits)
-            deviance = constant - x * logits - n * np.log1p(-chances)
+            deviance = constant - x * logits + n * np.logaddexp(0, logits)
             score = np.copysign(np.sqrt(np.maximum(2 * deviance, _NEAR**2 / 2)), gaps)
             ratio = 2 * np.sinh(gaps / 2) * spread / score
             beyond = score + np.log(ratio) / score - worth

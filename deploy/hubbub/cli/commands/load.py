@@ -173,8 +173,8 @@ def _show(figures: dict[str, Any]) -> None:
     say(f"  {wakes:,} times a device reported every metric{idle}")
     if figures["shuffler_lost"]:
         say(
-            "  the shuffler no longer answered, so the run ended early: see hubbub status, start "
-            "the shuffler again, and repeat the run"
+            "  the shuffler took no report for ten seconds, so the run ended early: see hubbub "
+            "status, start the shuffler again if it has ended, and repeat the run"
         )
     for reason, number in figures["not_sent"].items():
         say(f"  {number:,} not acknowledged: {reason.replace('_', ' ')}")
