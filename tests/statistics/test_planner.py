@@ -376,6 +376,17 @@ def test_the_error_of_a_percentile_is_known_of_more_reports_than_can_be_drawn() 
         assert many == pytest.approx(few / 1e4, rel=0.1), name
 
 
+def test_the_error_of_a_percentile_of_very_many_buckets_is_that_of_its_own_edge() -> None:
+    """An answer about more than 256 buckets has fewer edges."""
+    errors = []
+    for buckets in (150, 300):
+        question = MetricDraft(kind="ranges", size=buckets, low=0.0, high=60.0)
+        planned_row = row(question, "wave", question.suitable(1.0)["wave"], 20_000)
+        shares = np.repeat(np.linspace(1, 9, 150), buckets // 150)
+        errors.append([share_errors(question, planned_row, shares)(p) for p in (10.0, 95.0)])
+    assert errors[1] == pytest.approx(errors[0], rel=0.25)
+
+
 @pytest.mark.parametrize(
     ("epsilon", "buckets", "reports"),
     [

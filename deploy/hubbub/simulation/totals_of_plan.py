@@ -77,9 +77,11 @@ def share_errors(question: MetricDraft, plan_row: Row, shares: Floats) -> Callab
             width += high - low
         return width / _DRAWINGS / 2 * sqrt(drawn_reports / plan_row.reports)
 
-    return lambda percentile: error_at(
-        int(np.argmin(np.abs(cumulative[:-1] - percentile / 100))) + 1
-    )
+    # An answer about very many parts has fewer edges.
+    edges = next((ranks.edges for ranks in drawn_ranks if ranks), np.arange(parts + 1.0))
+    parts_below = np.rint((edges - edges[0]) / (edges[-1] - edges[0]) * parts).astype(np.int64)
+    shares_below = cumulative[parts_below[1:-1] - 1]
+    return lambda percentile: error_at(int(np.argmin(np.abs(shares_below - percentile / 100))) + 1)
 
 
 def check_rank_goal(percentile: float, within: float | None, shares: Floats | None) -> None:

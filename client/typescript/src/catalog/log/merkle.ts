@@ -48,7 +48,9 @@ export function provenRoot(
  */
 export function refuseInconsistent(earlier: Tree, later: Tree, proof: readonly Bytes[]): void {
   if (!(earlier.size >= 1 && earlier.size <= later.size)) {
-    throw new BundleRefused(`a log of ${earlier.size} entries cannot become a log of ${later.size}`);
+    throw new BundleRefused(
+      `a log of ${earlier.size} entries cannot become a log of ${later.size}`,
+    );
   }
   if (earlier.size === later.size) {
     if (proof.length || !areEqual(earlier.root, later.root)) {
