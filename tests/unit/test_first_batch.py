@@ -102,8 +102,8 @@ def test_a_development_refusal_shows_whether_reports_are_on_their_way(
 ) -> None:
     developed = replace(metrics["crowded"], development=True)
     none_text = (
-        "no report has reached the shuffler yet; devices send at random moments, within an hour if "
-        "their app sets no other time"
+        "no report has reached the shuffler yet; in development a report arrives within a second "
+        "or two: ask again"
     )
     assert until_first_batch(developed, {}, 1.0, has_left=False) == none_text
     assert until_first_batch(developed, {}, 1.0, has_left=True) == ""
@@ -194,6 +194,10 @@ async def test_a_refusal_for_past_epochs_names_the_epochs_with_reports(
         later = EpochRange(epochs=f"2022-01-0{after}")
         with pytest.raises(BatchTooSmall, match=f"^the range {place}: .*{reports}"):
             await compare(engine, "theme", of(f"2022-01-0{before}"), later)
+    # A report may be counted after the epochs were selected, and before the refusal.
+    engine = QueryEngine(bundle, store, clock=lambda: 19_002.5 * 86_400)
+    with pytest.raises(BatchTooSmall, match=f"{reports}; if you asked for these, ask again"):
+        await engine.estimate("theme", of("2022-01-11"))
     # While the requested epoch accepts reports, more may come.
     engine = QueryEngine(bundle, store, clock=lambda: 19_001.5 * 86_400)
     with pytest.raises(BatchTooSmall, match="epochs than 2022-01-09, or wait"):

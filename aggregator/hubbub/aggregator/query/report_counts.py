@@ -192,8 +192,8 @@ def _until_counted(metric: Metric, terms: Terms) -> str:
     if in_flight:
         return f"{several(in_flight, 'report')} left the shuffler; ask again in a few seconds"
     return (
-        "no report has reached the shuffler yet; devices send at random moments, within an hour if "
-        "their app sets no other time"
+        "no report has reached the shuffler yet; in development a report arrives within a second "
+        "or two: ask again"
     )
 
 

@@ -365,6 +365,8 @@ class TotalsByEpoch:
             ends = all_epochs.epochs[0], all_epochs.epochs[-1]
             dates = " to ".join(dict.fromkeys(map(all_epochs.date, ends)))
             remedy = f"; there are reports from {dates}"
+            if not self.is_final(all_epochs):  # some may be counted since the epochs were selected
+                remedy += "; if you asked for these, ask again"
         text = (
             f'metric "{metric.name}": {several(selection.reports, "report")} '
             f"in the requested epochs, below its minimum batch of {metric.fewest:,}; request more "
