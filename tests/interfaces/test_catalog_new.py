@@ -250,7 +250,7 @@ def test_a_rate_that_is_answered_no_better_than_a_guess_has_a_warning(
     rate = (*DESCRIPTION_OPTIONS, "--rate", "crashed", "started")
     warning = (
         "warning: crashes: with 10,000 reports a rate of 20% at 5 started a device has an interval "
-        "of +-29%: raise epsilon, lower most, or expect"
+        "of +-29%: raise epsilon, lower most, or expect 81,716 reports for +-10%"
     )
     code, text = new("crashes", *rate)
     assert (code, warning in " ".join(text.split())) == (0, True), text

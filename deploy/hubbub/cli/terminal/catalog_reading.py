@@ -148,11 +148,13 @@ def wide_rates(metrics: Iterable[Metric]) -> Iterator[str]:
         # Both counts have an error; their ratio has that of the denominator times the rate, too.
         of_one = metric.rate.most * sqrt(codes.squared_error) * hypot(1, _RATE) / count
         ends = NormalDist().inv_cdf(0.975) * of_one / sqrt(reports)
-        if 2 * ends >= _RATE:
+        precise_ends = _RATE / 2
+        if ends >= precise_ends:
             yield (
                 f"{metric.name}: with {reports:,} reports a rate of {_RATE:.0%} at {count:g} "
                 f"{metric.rate.per} a device has an interval of +-{ends:.0%}: raise epsilon, lower "
-                f"most, or expect {reports * (2 * ends / _RATE) ** 2:,.0f} reports for half of that"
+                f"most, or expect {reports * (ends / precise_ends) ** 2:,.0f} reports for "
+                f"+-{precise_ends:.0%}"
             )
 
 
