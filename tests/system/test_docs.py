@@ -178,6 +178,8 @@ def _typed() -> Iterator[tuple[str, list[str]]]:
         blocks = [*re.findall(r"^ {4}(\S.*)$", text, re.MULTILINE)]
         for block in re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
             blocks += block.splitlines()
+        if path.name == "query.md":  # its table names the command of each question
+            blocks += re.findall(r"^\|.*?`(hubbub [^`]+)`", text, re.MULTILINE)
         for line in blocks:
             words = line.partition(" > ")[0]
             if re.match(r"(?:[A-Z_]+=\S+ )*hubbub [a-z]", words) and "[OPTIONS]" not in words:
