@@ -54,8 +54,8 @@ class ValueEstimates:
         noise_variance: part of each value's variance that comes from noise dummies, whose law is
             two-sided exponential.
         place: for ranges, the sum of the numbers' places as one estimate: 0 at low, 1 at high.
-        spread: for a mean, the variance between people's numbers, in that of numbers which are all
-            at either end of the range.
+        people_variance: for a mean, the variance between people's numbers, in that of numbers which
+            are all at either end of the range.
         counted: how much of that the errors of one report of each person already include.
     """
 
@@ -73,7 +73,7 @@ class ValueEstimates:
     number_covariance: float = 0.0
     noise_variance: float = 0.0
     place: "ValueEstimates | None" = None
-    spread: float = 1.0
+    people_variance: float = 1.0
     counted: float = 0.0
 
     @classmethod
@@ -107,7 +107,7 @@ class ValueEstimates:
 
     def drawn(self, repeats: int) -> float:
         """What who reported adds to a mean's error, as a multiple of `sampled` by all reports."""
-        return self.spread * repeats - self.counted
+        return self.people_variance * repeats - self.counted
 
     def of_population(self, reports: int, repeats: int) -> "ValueEstimates":
         """The sum of a mean's places with its law for the population, but `stderrs`."""
@@ -150,10 +150,10 @@ class ValueEstimates:
             return end_of(clipped, *error, -worth)
         # From below: that of what nobody holds goes furthest, so that every round's end is low
         # enough.
-        spread, excess = np.ones_like(clipped), self.tail.excess(worth)
+        relative_stderr, excess = np.ones_like(clipped), self.tail.excess(worth)
         for _ in range(_ROUNDS):
-            low = end_of(clipped, *error, -(worth + excess / spread))
-            spread = self._relative_stderr(np.maximum(low, 0.0))
+            low = end_of(clipped, *error, -(worth + excess / relative_stderr))
+            relative_stderr = self._relative_stderr(np.maximum(low, 0.0))
         return low
 
     def _relative_stderr(self, counts: Floats) -> Floats:
@@ -185,9 +185,11 @@ class ValueEstimates:
         estimates, absent, tail = self.estimates, self.absent, self.tail
         plain = reach_of(confidence)
         clipped = np.clip(estimates, 0.0, reports)
-        scores, spread = estimates / absent, self._relative_stderr(clipped)
+        scores, relative_stderr = estimates / absent, self._relative_stderr(clipped)
         list_reach = selection_reach(_APART / max(len(estimates), 1), confidence)
-        reach = spread * (list_reach if tail is None else tail.reach(list_reach, spread))
+        reach = relative_stderr * (
+            list_reach if tail is None else tail.reach(list_reach, relative_stderr)
+        )
         places = _places(scores, reach)
         if np.ptp(absent) > 0:
             places = np.minimum(places, _places(estimates, absent * reach))
@@ -199,7 +201,7 @@ class ValueEstimates:
         upwards = np.full_like(estimates, plain)
         if detected.any():
             cut = float(-ndtri(level)) if tail is None else tail.reach(-ndtri(np.array([level])))
-            gaps = np.maximum(scores[detected] - cut, 0.0) / spread[detected]
+            gaps = np.maximum(scores[detected] - cut, 0.0) / relative_stderr[detected]
             surely[detected] = np.maximum(surely[detected], _selection_distance(gaps, plain))
             marked_share = max(float(detected.mean()), _MIN_DETECTED_SHARE)
             upwards[detected] = selection_reach(marked_share, confidence)

@@ -12,7 +12,7 @@ from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import BitSum, Expected, Statistic, support_deviations
 from hubbub.analysis.families.draw_totals import one_hot_chances
-from hubbub.analysis.families.number_family import Numbers, spread_of_estimate
+from hubbub.analysis.families.number_family import Numbers, people_variance_of
 from hubbub.analysis.families.tiers import Tier, reports_of
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import laplace_tail, sum_tail
@@ -51,7 +51,9 @@ class Means(Numbers):
                 stderrs,
                 tail=_tail(mechanism, estimate, stderr, totals),
                 typical=middle,
-                spread=spread_of_estimate(outputs * _line(mechanism)[0], totals, estimate, stderr),
+                people_variance=people_variance_of(
+                    outputs * _line(mechanism)[0], totals, estimate, stderr
+                ),
             )
         # P (1 - P) at every place, and one answer more or less.
         lie, gap = mechanism.keep.complement.exact, mechanism.total_variation()

@@ -17,8 +17,8 @@ _MIN_SPREAD: Final = 100
 _UNSEEN: Final = 2.4
 
 
-def spread_of_estimate(worth: Floats, totals: Totals, estimate: float, stderr: float) -> float:
-    """`ValueEstimates.spread`, by the variance of what reports add; 1 is the upper bound.
+def people_variance_of(worth: Floats, totals: Totals, estimate: float, stderr: float) -> float:
+    """`ValueEstimates.people_variance`, by the variance of what reports add; 1 is the upper bound.
 
     `worth` is what a report in each cell adds. Of its variance coins explain `stderr`. It is taken
     two of its own standard errors larger, and as if `_UNSEEN` more reports were at the farther end.

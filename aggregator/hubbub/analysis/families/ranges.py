@@ -28,7 +28,7 @@ from hubbub.analysis.families.contract import (
     support_deviations,
 )
 from hubbub.analysis.families.draw_totals import QUICK, Counts, check_size
-from hubbub.analysis.families.number_family import Numbers, spread_of_estimate, spread_of_variance
+from hubbub.analysis.families.number_family import Numbers, people_variance_of, spread_of_variance
 from hubbub.analysis.families.tiers import Columns, Tier
 from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.analysis.value_estimates import ValueEstimates, mean_of
@@ -71,7 +71,7 @@ class Ranges(Numbers):
         trials = max(totals.reports * mechanism.sampled // mechanism.buckets, 1)
         tail = pure_tail(Pure(mechanism.lie.complement.exact, mechanism.lie.exact), trials)
         error = np.sqrt([offsets @ offsets])
-        place = ValueEstimates.flat(np.array([places]), error, spread=part)
+        place = ValueEstimates.flat(np.array([places]), error, people_variance=part)
         return ValueEstimates(
             estimates=estimates, stderrs=stderrs, absent=flat, growth=growth, tail=tail, place=place
         )
@@ -202,7 +202,7 @@ def _index_figures(mechanism: HaarResponse | SquareWave, totals: Totals) -> Valu
             np.array([places]),
             np.array([place_error]),
             step=float(np.ptp(worth)),
-            spread=spread_of_estimate(worth, totals, places, place_error),
+            people_variance=people_variance_of(worth, totals, places, place_error),
         ),
     )
 

@@ -101,7 +101,7 @@ def _common_fields(parts: Sequence[ValueEstimates], scales: Floats) -> dict[str,
     return {
         "tail": _longest_tail(parts, scales),
         "step": max(float(scale) * part.step for scale, part in zip(scales, parts, strict=True)),
-        "spread": max(part.spread for part in parts),
+        "people_variance": max(part.people_variance for part in parts),
         "counted": min(part.counted for part in parts),
         "unsure": sum(part.unsure for part in parts),
         "number_variance": sum(part.number_variance for part in parts),

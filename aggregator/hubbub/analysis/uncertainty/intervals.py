@@ -53,12 +53,12 @@ class Tail:
         """How much larger than these normal scores the equally improbable scores are."""
         return np.maximum(np.interp(worth, self.worth, self.scores - self.worth), 0.0)
 
-    def reach(self, worth: Floats, spread: "Floats | float" = 1.0) -> Floats:
+    def reach(self, worth: Floats, relative_stderr: "Floats | float" = 1.0) -> Floats:
         """Scores as improbable as these normal scores.
 
-        `spread` is the value's standard error relative to that of an absent value, at least 1.
+        `relative_stderr` is relative to the standard error of an absent value, at least 1.
         """
-        return worth + self.excess(worth) / spread
+        return worth + self.excess(worth) / relative_stderr
 
 
 def selection_reach(
