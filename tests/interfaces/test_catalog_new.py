@@ -126,6 +126,10 @@ def test_catalog_new_writes_kinds_that_the_check_accepts(
             "hubbub: --arms: has 1 of 2 to 10 arms; write --arms control=1,new=1\n",
         ),
         (f"other {DESCRIBED} --boolean --arms control=1,new=1", "--arms goes with --experiment"),
+        (
+            f"other {DESCRIBED} --boolean --reports 9",
+            "waits for 10: choose a longer --epoch with more --reports, or give --min-batch\n",
+        ),
         (f"other {DESCRIBED} --boolean --most 20", "--most goes with --rate"),
         (f"other {DESCRIBED} --values light", "hubbub: --values has only one value; write two"),
         (f"other {DESCRIBED} --boolean --most 5", "--most goes with --rate"),
@@ -266,7 +270,6 @@ def test_a_rate_that_is_answered_no_better_than_a_guess_has_a_warning(
     [
         (("--activity",), ""),
         (("--retention", "52"), ""),
-        (("--boolean", "--reports", "9"), "9 expected reports in an epoch never leave"),
         (
             ("--boolean", "--experiment", "menu", "--arms", "old=19,new=1"),
             "500 expected reports of arm new in an epoch never leave the shuffler, which waits for",

@@ -300,6 +300,12 @@ def _fields(options: NewOptions) -> dict[str, str]:
     fewest = options.min_batch
     if fewest is None:
         fewest = max(10, options.reports // 10)
+        if options.reports < fewest:
+            raise BadParameter(
+                f"--reports {options.reports} in an epoch would never leave the shuffler, which "
+                f"waits for {fewest}: choose a longer --epoch with more --reports, or give "
+                "--min-batch"
+            )
     lifetime = f"lifetime_epsilon = {_lifetime_reports(options) * options.epsilon!r}"
     return {
         "description": _toml_text(description),
