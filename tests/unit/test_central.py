@@ -37,7 +37,7 @@ from hubbub.signing.succession import refuse_changes
 from hubbub.simulation.rehearsal import as_window
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, crowd_text, make_signed
-from tests.support.catalogs import catalog_of, promised_catalog_of
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml, promised_catalog_of
 from tests.support.commands import Capture, document_of, output_of, refusal_of
 from tests.support.crowds import crowd_in, with_crowd
 
@@ -553,7 +553,7 @@ def test_the_promise_of_a_crowd_is_explained_with_and_without_trust(capsys: Capt
 
 @pytest.mark.slow
 def test_a_plan_shows_the_errors_of_a_crowd_of_reports_alone_and_of_a_curator(
-    capsys: Capture,
+    capsys: Capture, tmp_path: Path
 ) -> None:
     arguments = ["plan", "central", "--values", "16", "--reports", "30000", "--epsilon", "1"]
     rows = document_of(capsys, *arguments, "--format", "json")["rows"]
@@ -565,7 +565,11 @@ def test_a_plan_shows_the_errors_of_a_crowd_of_reports_alone_and_of_a_curator(
     [curator] = [row for row in rows if row["way"].startswith("trusted")]
     assert alone["stderr_rare"] > 30 * errors[-1]
     assert curator["stderr_rare"] == pytest.approx(2 * 2**0.5)
-    assert "crowd = 30000" in output_of(capsys, *arguments)
+    catalog = tmp_path / "crowd.toml"
+    theme = metric_toml("theme", mechanism="grr", epsilon=1.0, values=["light", "dark"])
+    catalog.write_text(catalog_toml(theme))
+    advice = output_of(capsys, *arguments[:2], str(catalog), "--metric", "theme", *arguments[4:])
+    assert f"in {catalog}: central_epsilon = 1, crowd = 30000" in advice
     with pytest.raises(SystemExit, match="2"):
         main([*arguments[:4], *arguments[6:]])
     assert "the following arguments are required: --reports" in capsys.readouterr().err

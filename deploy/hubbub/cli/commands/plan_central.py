@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from math import ceil, prod
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
@@ -30,12 +31,12 @@ _FIELDS: Final = {field.name: field for field in fields_of(Metric)}
 
 
 def plan_central(
-    promise: Crowd, question: MetricDraft, dummies: int | str, *, as_json: bool
+    promise: Crowd, question: MetricDraft, dummies: int | str, catalog: Path, *, as_json: bool
 ) -> None:
     """Shows crowds that keep the promise at several local epsilons, and alternatives to a crowd.
 
-    `dummies` are as in the catalog: a number, or a word for how they are chosen. Raises
-    BadParameter if there are too many buckets for a crowd of this size.
+    `dummies` are as in a catalog: a number, or a word for how they are chosen. `catalog` is the
+    file for the fields. Raises BadParameter if there are too many buckets for a crowd of this size.
     """
     is_count = question.kind in COUNTS
     plan = central_plan(promise, question, dummies)
@@ -45,7 +46,7 @@ def plan_central(
             reason = "a larger --max-local may change that"
         explain(f"no number of dummies is worth it: {reason}")
     if not as_json:
-        _show(plan, question)
+        _show(plan, question, catalog)
         return
     document: dict[str, Any] = {
         "reports": promise.reports,
@@ -91,7 +92,7 @@ _QUESTIONS: Final[Mapping[str, _Question]] = {
 }
 
 
-def _show(plan: CentralPlan, question: MetricDraft) -> None:
+def _show(plan: CentralPlan, question: MetricDraft, catalog: Path) -> None:
     """Shows all ways as a table, what its two epsilons rest on, and the fields of a catalog."""
     promise, ways = plan.promise, plan.ways
     declared, is_count = _QUESTIONS[question.kind], question.kind in COUNTS
@@ -132,7 +133,7 @@ def _show(plan: CentralPlan, question: MetricDraft) -> None:
             + (f"{holders}, 95 times in 100" if share < 1 else "none in so few reports")
         )
         further_fields = ', domain = "string", mechanism = "auto"'
-    say(_catalog_fields(promise, best) + further_fields)
+    say(f"in {catalog}: {_catalog_fields(promise, best)}{further_fields}")
     if is_count:
         _say_dummies(plan)
         lowest = min(way["epsilon_central"] for way in ways if way["epsilon_local"] == best)
@@ -204,7 +205,7 @@ def _catalog_fields(promise: Crowd, epsilon_local: float) -> str:
     }
     if promise.noise:
         fields["dummies"] = f'"{NOISE}"'
-    return "in metrics.toml: " + ", ".join(f"{name} = {_toml(fields[name])}" for name in fields)
+    return ", ".join(f"{name} = {_toml(fields[name])}" for name in fields)
 
 
 def _toml(value: Any) -> str:
@@ -304,4 +305,4 @@ def _central(options: CentralOptions) -> None:
         raise BadParameter(
             "--dummies go only with listed values, noise also with a mean and parts: leave them out"
         )
-    plan_central(promise, question, dummies, as_json=as_json)
+    plan_central(promise, question, dummies, options.subject.catalog, as_json=as_json)
