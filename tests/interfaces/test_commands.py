@@ -230,6 +230,10 @@ def test_files_are_written_by_their_names(home: House, tmp_path: Path, capsys: C
         (["query", "theme", "--out", "no/a.csv"], "--out no/a.csv: cannot be written"),
         (["query", "theme", "--out", "."], "--out .: cannot be written: Is a directory"),
         (["query", "theme", "--format", "table", "--out", "a"], "--out needs --format json"),
+        (
+            ["query", "theme", "--format", "csv", "--out", "t.json"],
+            "--out t.json does not end as --format csv does; leave out --format, or name the file",
+        ),
         (["discover", "words", "--as-candidates", "no/a"], "cannot be written"),
         (["demo", "--json", "no/a.json"], "--json no/a.json: cannot be written"),
         (["query", "theme", "--epochs", ""], "'' names no epochs"),

@@ -124,6 +124,11 @@ class OutputOptions:
         """Raises BadParameter for an output that cannot be made, before the question is asked."""
         if self.out and self._output_format == "table":
             raise BadParameter("--out needs --format json, csv or parquet")
+        if self.out and _FORMATS.get(self.out.suffix, self.format) != self._output_format:
+            raise BadParameter(
+                f"--out {self.out} does not end as --format {self.format} does; leave out "
+                f"--format, or name the file .{self.format}"
+            )
         if self._output_format == "parquet" and not self.out and sys.stdout.isatty():
             raise BadParameter("Parquet is not for a screen: give --out FILE")
 
