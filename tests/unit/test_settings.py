@@ -266,16 +266,15 @@ def test_an_invalid_variable_disables_the_client_and_raises_only_if_strict(
             default_client.init(signed.path, strict=True)
 
 
-@pytest.mark.parametrize(("name", "text"), [("STATE_DIR", "~/state"), ("APP", "a\x01")])
+@pytest.mark.parametrize("name", ["STATE_DIR", "APP"])
 def test_an_opt_out_without_a_valid_folder_is_stored_in_no_other_one(
     name: str,
-    text: str,
     signed: Signed,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setenv(f"HUBBUB_{name}", text)
+    monkeypatch.setenv(f"HUBBUB_{name}", "~/a\x01")
     client = Client.from_bundle(signed.path)
     with caplog.at_level(logging.WARNING, "hubbub.client"):
         client.disable()

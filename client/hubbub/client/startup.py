@@ -90,11 +90,7 @@ def opened(
     environment, fault = variables(), None
     while True:
         try:
-            settings = Settings.read(environment, bundle=path, **arguments)
-            if settings.log:
-                from hubbub.client.stderr_log import log_to_stderr  # noqa: PLC0415 of few apps
-
-                log_to_stderr(settings.log)
+            settings = _read_settings(environment, path, arguments)
             bundle = read_bundle(settings.bundle, operator=operator)
             transport = transport_of(bundle, settings, insecure=insecure)
         except BadParameter as error:
@@ -121,6 +117,20 @@ def opened(
         warn("nothing is reported: %s", fault)
         settings = replace(settings, disabled=True)
     return settings, bundle, transport
+
+
+def _read_settings(
+    environment: Mapping[str, str],
+    path: str | os.PathLike[str] | None,
+    arguments: Mapping[str, Any],
+) -> Settings:
+    """Reads the settings, and starts the log that they name. Raises BadParameter."""
+    settings = Settings.read(environment, bundle=path, **arguments)
+    if settings.log:
+        from hubbub.client.stderr_log import log_to_stderr  # noqa: PLC0415 of apps without a log
+
+        log_to_stderr(settings.log)
+    return settings
 
 
 def transport_of(bundle: Bundle, settings: Settings, *, insecure: bool) -> Transport:
