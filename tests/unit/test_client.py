@@ -151,6 +151,8 @@ def test_a_wrong_value_is_refused_with_the_permitted_ones(client_of: ClientOf) -
         assert text.startswith('metric "theme": the value is not one of its 3 values: "light", ')
         assert text.endswith(ending)
         assert str(value) not in text.replace("3 values", "")
+    with pytest.raises(ValueOutOfDomain, match='no value was given; it has 3 values: "light", '):
+        client.report("theme")
     with pytest.raises(ValueOutOfDomain, match='metric "homepage": value is not a string'):
         client.report("homepage", 7)
 

@@ -303,7 +303,7 @@ def test_mistakes_are_refused_without_the_value(signed: Signed, clock: FakeClock
     for metric, value, message in (
         ("checkout", "secret", 'not one of its 3 values: "visit"'),
         ("crashes", "secret", 'not one of its 2 values: "crashed", "started"'),
-        ("checkout", None, "not one of its 3 values"),
+        ("checkout", None, "no value was given; it has 3 values"),
         ("use", "secret", "takes no value"),
         ("back", 3, "takes no value"),
     ):

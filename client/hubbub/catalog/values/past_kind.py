@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from hubbub.catalog.plain_value import as_python
-from hubbub.catalog.values.value_kind import Complain, ValueKind
-from hubbub.errors import BadParameter, NotListed, ValueOutOfDomain
+from hubbub.catalog.values.value_kind import Complain, ValueKind, not_listed
+from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import REGISTRY
 
 _USE: Final = "use"
@@ -97,7 +97,7 @@ class PastKind(ValueKind):
             raise ValueOutOfDomain(f"a metric of kind {metric.kind} takes no value; leave it out")
         event = as_python(value, metric.values)
         if not (isinstance(event, str) and event in metric.values):
-            raise NotListed(f"the value is not one of its {len(metric.values)} values")
+            raise not_listed(metric.values, value)
         return event
 
     def computed(

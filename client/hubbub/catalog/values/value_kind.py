@@ -102,7 +102,7 @@ class ValueKind:
                 return places[OTHER]
             raise ValueOutOfDomain("the value is not a string")  # any string has a place
         if code is None:
-            raise NotListed(f"the value is not one of its {len(metric.values)} values")
+            raise not_listed(metric.values, value)
         return code
 
     def code_name(self, values: Sequence[str], code: Any) -> str:
@@ -132,6 +132,13 @@ class ValueKind:
     def reader(self, metric: Any) -> Callable[[Any], Any]:
         """Returns the function from a file's cell, or its cells by column, to a reported value."""
         return lambda cell: cell
+
+
+def not_listed(values: Sequence[str], value: Any) -> NotListed:
+    """Returns the error for a value that is none of these, or is missing; never shows it."""
+    if value is None:
+        return NotListed(f"no value was given; it has {len(values)} values")
+    return NotListed(f"the value is not one of its {len(values)} values")
 
 
 class Boolean(ValueKind):
