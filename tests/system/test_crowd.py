@@ -367,7 +367,8 @@ def test_the_page_shows_withheld_reports(run: LocalRun) -> None:
         page = watched.open(f"{run.endpoints.page}metric?name=missed")
         text = page.inner_text("#flags")
         assert "An answer needs 800 reports" in text
-        assert "700 were withheld" in text
+        assert "The shuffler withheld 700 reports" in text
+        assert "whose crowds were smaller than 800" in text
         assert page.locator("#table tbody tr").count() == 0
         assert page.locator(".bad").count() == 0
 
