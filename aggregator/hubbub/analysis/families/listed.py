@@ -162,9 +162,8 @@ class Listed(Family):
                 return draw_named_values(people, float(mechanism.channel.q), rng)
             case LongitudinalHash():
                 people = _bucket_holders(mechanism, values, counts, rng)
-                return draw_named_values(people, float(mechanism.response.channel.q), rng).reshape(
-                    -1
-                )
+                names = draw_named_values(people, float(mechanism.response.channel.q), rng)
+                return names.reshape(-1)
         match mechanism.layout:
             case BitVector():
                 people = holders(mechanism, values, counts)

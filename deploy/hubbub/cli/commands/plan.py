@@ -292,9 +292,9 @@ def _percentiles(options: PlanOptions, metric: Metric | None) -> Sequence[float]
     """The percentiles whose error is planned; without a goal the usual ones, as auto weighs all."""
     if options.percentile is not None:
         return (options.percentile,)
-    others = (options.error, options.detect, options.effect, options.ratio)
+    goals = (options.error, options.detect, options.effect, options.ratio)
     is_ranked = metric is not None and metric.mechanism in RANK_ERRORS
-    return PERCENTILES if is_ranked and others == (None,) * len(others) else ()
+    return PERCENTILES if is_ranked and all(goal is None for goal in goals) else ()
 
 
 def _check_goals(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> None:
