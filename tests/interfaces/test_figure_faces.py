@@ -260,6 +260,7 @@ def test_the_page_draws_figures_with_their_intervals(
         assert section.locator("path.whisker").count() <= number
 
 
+@pytest.mark.thorough
 def test_the_page_takes_along_the_figures_that_it_shows(watched: Watched, address: str) -> None:
     page = watched.open(f"{address}/metric?name=lately")
     shown_rows = page.locator("#figures tbody tr")

@@ -114,6 +114,7 @@ def test_weeks_are_in_their_order_on_the_page_and_cards_have_percentiles(
         expect(card).not_to_contain_text("mean")
 
 
+@pytest.mark.thorough
 def test_names_of_percentiles_stand_beside_the_whiskers(mixed: str, browser: Browser) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{mixed}/metric?name=took")
@@ -146,6 +147,7 @@ def test_a_top_list_marks_uncertain_places(mixed: str, capsys: pytest.CaptureFix
     assert hubbub.notebook.connect(mixed).top("took", 4).document["notes"] == [note]
 
 
+@pytest.mark.thorough
 def test_the_page_offers_parquet_only_where_the_service_can_write_it(
     mixed: str, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ def _column(page: Page, table: str, name: str) -> list[float]:
     return [float(cell.replace(",", "").replace("%", "")) for cell in cells]
 
 
+@pytest.mark.thorough
 def test_every_column_of_estimates_sorts(watched: Watched, home: House) -> None:
     page = watched.open(f"{home.page}/metric?name=theme")
     columns = page.locator("#table thead th").count()

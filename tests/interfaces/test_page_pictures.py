@@ -136,6 +136,7 @@ def test_no_axis_of_counts_or_shares_goes_below_zero_and_bars_end_in_their_inter
     assert bold == [value["detected"] and value["estimate"] <= value["high"] for value in values]
 
 
+@pytest.mark.thorough
 def test_names_that_differ_at_their_ends_are_shown_differently(
     watched: Watched, address: str
 ) -> None:
@@ -199,6 +200,7 @@ def test_percentiles_are_drawn_across_the_bars_and_over_time(
         assert not page.locator("#percentile-trend").is_visible()
 
 
+@pytest.mark.thorough
 def test_a_note_says_that_shares_of_a_set_do_not_add_up(
     browser: Browser, address: str, home: House
 ) -> None:
@@ -209,6 +211,7 @@ def test_a_note_says_that_shares_of_a_set_do_not_add_up(
     assert note == "Each table of parts has shares of its own, which add up to 100%."
 
 
+@pytest.mark.thorough
 def test_a_metric_of_one_epoch_has_no_columns_on_its_card(watched: Watched, address: str) -> None:
     page = watched.open(address)
     card = page.locator(".card:has-text('rare')")
@@ -267,6 +270,7 @@ def test_the_pipeline_hides_zero_terms_and_shows_all_rows_on_demand(
     expect(rows).to_have_count(50)
 
 
+@pytest.mark.thorough
 def test_an_unknown_path_is_a_page_to_people_and_a_problem_to_programs(
     browser: Browser, home: House
 ) -> None:

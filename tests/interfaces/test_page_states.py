@@ -201,6 +201,7 @@ def _without_reports(**fields: object) -> Callable[[Route], None]:
     return answer_for
 
 
+@pytest.mark.thorough
 def test_a_refusal_for_too_few_reports_shows_where_the_rest_is(
     watched: Watched, home: House
 ) -> None:
@@ -218,7 +219,8 @@ def test_a_refusal_for_too_few_reports_shows_where_the_rest_is(
         assert page.locator(".bad").count() == 0
 
 
-@pytest.mark.parametrize("waiting", [0, pytest.param(None, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("waiting", [0, None])
 def test_a_page_shows_that_nothing_was_reported_if_this_is_known(
     watched: Watched, home: House, waiting: int | None
 ) -> None:
@@ -242,6 +244,7 @@ def test_a_funnel_without_reports_says_when_devices_report_it(
     assert "A device reports a funnel once its day is over." in text
 
 
+@pytest.mark.thorough
 def test_a_link_of_a_newer_page_loses_nothing(watched: Watched, home: House) -> None:
     page = watched.open(f"{home.page}/metric?name=theme&flavour=new&confidence=7")
     text = page.inner_text("#state")
@@ -268,6 +271,7 @@ def test_a_service_that_is_gone_is_asked_again(unchecked: Watched, home: House) 
     assert page.locator("#flags .state").count() == 0
 
 
+@pytest.mark.thorough
 def test_days_are_marked_on_the_page_and_from_a_shell(
     browser: Browser, home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -335,6 +339,7 @@ def test_a_phone_shows_the_interval_and_tables_scroll_by_keyboard(
         eventually(lambda: wide.evaluate("element => element.scrollLeft") > 0)
 
 
+@pytest.mark.thorough
 def test_a_link_with_an_unknown_fragment_is_shown(watched: Watched, home: House) -> None:
     page = watched.open(f"{home.page}/metric?name=theme#main")
     expect(page.locator("#table")).to_contain_text("dark")

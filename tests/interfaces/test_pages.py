@@ -231,6 +231,7 @@ def test_the_pipeline_page_adds_dummies_to_acknowledged_reports(
     assert "dummies" not in page.locator("#flow").inner_text()
 
 
+@pytest.mark.thorough
 def test_the_page_shows_a_question_mark_for_unknown_terms_of_the_shuffler(
     watched: Watched, home: House
 ) -> None:
@@ -270,6 +271,7 @@ def test_trends_and_comparisons_are_those_of_the_api(watched: Watched, home: Hou
     _check_bars(page, week["values"])
 
 
+@pytest.mark.thorough
 def test_numbers_are_drawn_by_range_with_their_mean(watched: Watched, home: House) -> None:
     page = watched.open(f"{home.page}/metric?name=launches")
     assert page.locator("#table tbody tr td:first-child").all_inner_texts()[:2] == [

@@ -123,6 +123,7 @@ def test_a_percentile_is_read_as_answers_write_it_and_a_share_refused(
     assert captured.err == ("percentile 0.5 has 0.5% of the numbers below it; 50% is written 50\n")
 
 
+@pytest.mark.thorough
 def test_a_comparison_shows_how_far_percentiles_moved_and_the_page_the_same(
     watched: Watched, home: House, capsys: Capture
 ) -> None:
