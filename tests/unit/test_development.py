@@ -29,6 +29,7 @@ from hubbub.cli.terminal.answer_tables import (
     show_top,
     show_trend,
 )
+from hubbub.client import init
 from hubbub.client.delivery.waits import Waits
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused
@@ -99,6 +100,23 @@ def test_each_kind_of_service_refuses_the_files_of_the_other(
             bundle.refuse_elsewhere(development=not development, path="app.hubbub")
         with pytest.raises(BadParameter, match=says):
             table.refuse_elsewhere(development=not development, path=Path("streams.json"))
+
+
+def test_a_start_with_a_development_bundle_is_strict(
+    dev: tuple[Bundle, StreamTable],
+    production: tuple[Bundle, StreamTable],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("HUBBUB_BUNDLE", raising=False)
+    assert (dev[0].development, production[0].development) == (True, False)
+    with pytest.raises(BadParameter, match="max_epsilon -1 must be"):
+        init(tmp_path / "dev" / "app.hubbub", max_epsilon=-1)
+    assert init(tmp_path / "dev" / "app.hubbub", max_epsilon=-1, strict=False) is None
+    assert init(tmp_path / "production" / "app.hubbub", max_epsilon=-1) is None
+    monkeypatch.setenv("HUBBUB_BUNDLE", str(tmp_path / "dev" / "app.hubbub"))
+    with pytest.raises(BadParameter, match="max_epsilon -1 must be"):
+        init(max_epsilon=-1)
 
 
 def test_a_single_report_leaves_in_development_alone(

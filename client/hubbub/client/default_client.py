@@ -33,7 +33,7 @@ def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client 
         try:
             _client = Client.from_bundle(path, **settings)
         except Exception as error:
-            if Settings.read_strict(strict=settings.get("strict")):
+            if _is_strict(path, settings.get("strict")):
                 raise
             why = error if isinstance(error, HubbubError) else type(error).__name__
             warn("hubbub does not start: %s", why)
@@ -55,6 +55,12 @@ def end() -> None:
     """Closes this program's client, if there is one."""
     with _process_lock():
         _close()
+
+
+def _is_strict(path: str | os.PathLike[str] | None, strict: Any) -> bool:
+    from hubbub.client import startup  # noqa: PLC0415 importing hubbub.client loads no SQLite
+
+    return Settings.read_strict(strict=strict, development=startup.is_development(path))
 
 
 def _process_lock() -> threading.RLock:

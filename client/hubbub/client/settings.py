@@ -133,12 +133,12 @@ class Settings:
             raise BadParameter(f"{variables.get(name, name)} {problem}") from None
 
     @classmethod
-    def read_strict(cls, *, strict: bool | None = None) -> bool:
+    def read_strict(cls, *, strict: bool | None = None, development: bool = False) -> bool:
         """Returns `is_strict()` by this setting alone: the environment's others may be invalid."""
-        variable = "HUBBUB_STRICT"
+        variable, settings = "HUBBUB_STRICT", cls()
         with contextlib.suppress(BadParameter):
-            return cls.read({variable: os.environ.get(variable, "")}, strict=strict).is_strict()
-        return cls().is_strict()
+            settings = cls.read({variable: os.environ.get(variable, "")}, strict=strict)
+        return settings.is_strict(development=development)
 
     def is_strict(self, *, development: bool = False) -> bool:
         """Returns whether mistakes of the app raise; `development`: with a development bundle."""

@@ -58,7 +58,7 @@ _LAUNCHERS: Final = frozenset(
 )
 """Programs that run somebody's app, and `python` itself: two operators' apps have the name."""
 
-
+_BUNDLE_VARIABLE: Final = "HUBBUB_BUNDLE"
 WRONG_FILE: Final = "the operator's bundle, for the aggregator; ship app.hubbub"
 
 
@@ -131,6 +131,15 @@ def _read_settings(
 
         log_to_stderr(settings.log)
     return settings
+
+
+def is_development(path: str | os.PathLike[str] | None) -> bool:
+    """Returns whether the bundle of a start is readable and in development."""
+    environment = {_BUNDLE_VARIABLE: variables().get(_BUNDLE_VARIABLE, "")}
+    try:
+        return read_bundle(Settings.read(environment, bundle=path).bundle).development
+    except HubbubError:
+        return False
 
 
 def transport_of(bundle: Bundle, settings: Settings, *, insecure: bool) -> Transport:
