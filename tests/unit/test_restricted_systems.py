@@ -26,7 +26,7 @@ from tests.support.programs import run_program
 from tests.support.waiting import HANG_SECONDS, eventually
 
 
-@pytest.mark.parametrize("home", [None, "", "relative"])
+@pytest.mark.parametrize("home", [None, "", "relative", "/" + "a" * 5000])
 @pytest.mark.parametrize("has_folder", [False, True])
 def test_a_user_without_a_home_reports(
     home: str | None,

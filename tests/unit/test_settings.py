@@ -32,6 +32,7 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.errors import (
     BadParameter,
     BundleRefused,
+    HubbubError,
     StateUnusable,
     UnknownMetric,
     ValueOutOfDomain,
@@ -264,6 +265,28 @@ def test_an_invalid_variable_disables_the_client_and_raises_only_if_strict(
     if name != "STRICT":
         with pytest.raises(BadParameter, match=f"^HUBBUB_{name} "):
             default_client.init(signed.path, strict=True)
+
+
+@pytest.mark.parametrize("text", ["~/app.hubbub", "missing.hubbub", "/" + "a" * 5000])
+def test_a_wrong_variable_of_the_bundle_disables_the_client(
+    text: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HUBBUB_BUNDLE", text)
+    with caplog.at_level(logging.WARNING, "hubbub.client"):
+        client = Client.from_bundle(strict=False)
+    assert client.report("theme", "dark") is Outcome.DISABLED
+    assert client.learn("churn", {}, 1) is Outcome.DISABLED
+    assert client.flush() and client.close()  # noqa: PT018 neither raises
+    assert "nothing is reported: HUBBUB_BUNDLE" in caplog.text
+    assert "used wrongly" not in caplog.text
+    with pytest.raises(StateUnusable, match="no operator signed it, or it could not be read"):
+        client.enable()
+    with pytest.raises(HubbubError, match=r"^HUBBUB_BUNDLE"):
+        Client.from_bundle(strict=True)
 
 
 @pytest.mark.parametrize("name", ["STATE_DIR", "APP"])

@@ -168,7 +168,7 @@ class Client:
             BundleRefused: unreadable, altered, of another operator, older than one before, or
                 asking for more than was promised.
             BadParameter: an invalid argument; or strict, an invalid variable. Otherwise the client
-                is disabled, and logs why.
+                is disabled, and logs why; so it is if HUBBUB_BUNDLE names no readable bundle.
         """
         from hubbub.client import startup  # noqa: PLC0415 importing hubbub.client loads no SQLite
 

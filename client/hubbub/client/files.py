@@ -50,6 +50,15 @@ def resolved_folder(folder: Path) -> Path:
     return folder
 
 
+def is_too_long(path: Path) -> bool:
+    """Returns whether the system permits no path of this length."""
+    try:
+        path.lstat()
+    except OSError as error:
+        return error.errno == errno.ENAMETOOLONG
+    return False
+
+
 def elsewhere() -> Path:
     """Returns this user's own folder among temporary files; an impossible path without any."""
     import tempfile  # noqa: PLC0415 loads what unpacks archives; few need it

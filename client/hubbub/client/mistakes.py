@@ -36,6 +36,8 @@ class Mistakes:
     def outcome_of_failure(self, error: Exception, metric: str, value: Any) -> Outcome:
         """Returns the outcome of a report that raised; a strict client raises the error again."""
         if isinstance(error, UnknownMetric):
+            if not self._bundle.streams:  # of a disabled client, whose bundle could not be read
+                return Outcome.DISABLED
             # PRIVACY: a text that is no metric's name may be a value.
             names = [*self._bundle.metrics, *self._bundle.models] if self.strict else []
             hinted_error = UnknownMetric(f"{error}{did_you_mean(metric, names)}")

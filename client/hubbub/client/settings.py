@@ -5,7 +5,6 @@ Only this module reads the environment.
 
 import contextlib
 import dataclasses
-import errno
 import math
 import os
 import stat
@@ -15,7 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Self
 
-from hubbub.client.files import resolved_folder
+from hubbub.client.files import is_too_long, resolved_folder
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.frozen import frozen
@@ -218,14 +217,11 @@ def _usable_folder(folder: Path) -> Path:
     """
     if not folder.name:
         raise BadParameter("state_dir is the root of all files; give a folder in it")
-    try:
-        folder.with_name(folder.name + _LONGEST_SUFFIX).lstat()
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise BadParameter(
-                f"state_dir is too long for files beside it, whose names are up to "
-                f"{len(_LONGEST_SUFFIX)} letters longer; give a folder with a shorter name"
-            ) from None
+    if is_too_long(folder.with_name(folder.name + _LONGEST_SUFFIX)):
+        raise BadParameter(
+            f"state_dir is too long for files beside it, whose names are up to "
+            f"{len(_LONGEST_SUFFIX)} letters longer; give a folder with a shorter name"
+        )
     with contextlib.suppress(OSError):
         if not stat.S_ISDIR(folder.stat().st_mode):
             raise BadParameter("state_dir is a file; give a folder")

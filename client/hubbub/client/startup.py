@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.bundles import Bundle, read_bundle
-from hubbub.client.files import NOWHERE, resolved_folder
+from hubbub.client.files import NOWHERE, is_too_long, resolved_folder
 from hubbub.client.lazy_log import warn
 from hubbub.client.settings import Account, Settings, variables
 from hubbub.client.state.contract import State
@@ -67,9 +67,10 @@ def state_home() -> Path:
     try:
         import platformdirs  # noqa: PLC0415 of apps that name no folder
 
-        return platformdirs.user_state_path("hubbub")
+        folder = platformdirs.user_state_path("hubbub")
     except RuntimeError:  # neither HOME nor a user entry, as in a container with a numeric user
         return NOWHERE
+    return NOWHERE if is_too_long(folder) else folder
 
 
 def opened(
@@ -82,22 +83,26 @@ def opened(
     """Reads the settings, starts the log that they name, and opens the bundle.
 
     PRIVACY: an invalid variable disables a client that is not strict: it may have been meant to.
+    Without the bundle that HUBBUB_BUNDLE names, the client has one without metrics.
 
     Raises:
         BadParameter: an invalid argument; or strict, an invalid variable.
         BundleRefused: as read_bundle(); or strict, the bundle is the operator's.
     """
-    environment, fault = variables(), None
+    environment = variables()
+    fault: HubbubError | None = None
+    is_variable = path is None and bool(environment.get(_BUNDLE_VARIABLE, "").strip())
     while True:
         try:
             settings = _read_settings(environment, path, arguments)
-            bundle = read_bundle(settings.bundle, operator=operator)
+            bundle, refusal = _bundle_at(settings.bundle, operator, is_variable=is_variable)
             transport = transport_of(bundle, settings, insecure=insecure)
         except BadParameter as error:
             subject, _, problem = str(error).partition(" ")
             name = subject.removeprefix("HUBBUB_").lower()
             variable = f"HUBBUB_{name.upper()}"
-            if name == "bundle" or arguments.get(name) is not None or variable not in environment:
+            argument = path if name == "bundle" else arguments.get(name)
+            if argument is not None or variable not in environment:
                 raise
             fault = fault or BadParameter(f"{variable} {problem}")
             del environment[variable]
@@ -106,6 +111,7 @@ def opened(
                 arguments = {**arguments, "state_dir": NOWHERE}
         else:
             break
+    fault = fault or refusal
     if bundle.is_operators:
         problem = f"{settings.bundle}: {WRONG_FILE}"
         if settings.is_strict(development=bundle.development):
@@ -117,6 +123,19 @@ def opened(
         warn("nothing is reported: %s", fault)
         settings = replace(settings, disabled=True)
     return settings, bundle, transport
+
+
+def _bundle_at(
+    file: Path, operator: bytes | None, *, is_variable: bool
+) -> tuple[Bundle, BundleRefused | None]:
+    """Returns the bundle; or if it is refused, and a variable names it, an empty one and why."""
+    try:
+        return read_bundle(file, operator=operator), None
+    except BundleRefused as error:
+        if not is_variable:
+            raise
+        empty = Bundle(metrics={}, keys=(), shuffler="localhost:1", roots=None, history={})
+        return empty, BundleRefused(f"{_BUNDLE_VARIABLE}: {error}")
 
 
 def _read_settings(

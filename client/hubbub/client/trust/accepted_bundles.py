@@ -141,6 +141,8 @@ class Trust:
         app. Raises BundleRefused if it is of another operator, older than the last one, or above
         what was promised.
         """
+        if not bundle.operator:
+            raise BundleRefused("no operator signed it, or it could not be read")
         pin, former = self._pin(app, bundle, word, vouched)
         newest = pin.serials.get(pin.folder, 0)
         if bundle.serial < newest:

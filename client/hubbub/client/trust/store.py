@@ -1,6 +1,7 @@
 """Stores trust: one file beside the states, replaced atomically, under a lock."""
 
 import contextlib
+import errno
 import json
 import os
 import time
@@ -16,6 +17,8 @@ from hubbub.errors import StateUnusable
 from hubbub.sealing.digests import sha256
 
 _NAME: Final = "trust.json"
+# No file can have this path. HOME may be of any length.
+_NO_FILE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 _LOCK_SECONDS: Final = 10.0  # a suspended start must not block this one
 
 
@@ -107,9 +110,9 @@ def read_trust(path: Path) -> Trust:
     """
     try:
         raw = read_file(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return Trust()
     except OSError as error:
+        if error.errno in _NO_FILE:
+            return Trust()
         raise StateUnusable(f"{path}: {error.strerror}; let this user read it") from error
     document = json.loads(raw)
     if is_newer(document):
