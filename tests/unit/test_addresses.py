@@ -1,6 +1,7 @@
 """Addresses that people give: a port that there is not is refused, whoever would dial it."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ from hubbub.issuer.settings import parse as issuer
 from hubbub.relay.settings import parse as relay
 from hubbub.shuffler.settings import parse as shuffler
 
+# An invalid byte of a variable, a control character, and others that no host has.
+ODD_URLS = [f"https://a{odd}:1" for odd in (" b", "\udcff", "\0", "%41", "\\", "[b]")]
 SHUFFLER = ["--streams", "x", "--insecure"]
 AGGREGATOR = ["--bundle", "x", "--keys", "y", "--insecure"]
 ISSUER = ["--streams", "x", "--token-key", "y", "--accounts", "z", "--insecure"]
@@ -42,11 +45,25 @@ RELAY = ["--gateway", "https://shuffler.example.org", "--insecure"]
         ("unix:/tmp/x:1", False),
         (":9072", False),
         ("two words:9072", False),
+        ("host\udcff:9072", False),
+        ("host\0:9072", False),
+        ("::1:9072", False),
+        ("[host]:9072", False),
+        ("[::1:9072", False),
+        ("host%41:9072", False),
+        ("http:/host:9072", False),
     ],
 )
 def test_an_address_has_a_host_and_a_possible_port(address: str, valid: bool) -> None:
     assert has_port(address) is valid
     assert valid or not is_address(address)
+
+
+@pytest.mark.parametrize("scheme", ["", "https://"])
+def test_an_address_of_a_bundle_can_be_dialled(scheme: str) -> None:
+    assert is_address(f"{scheme}shuffler.example.org:443")
+    for place in ("shuffler.example.org:0", "shuffler,example.org:443", "shuffler.example.org"):
+        assert not is_address(f"{scheme}{place}")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +82,9 @@ def test_a_service_takes_no_remote_address_for_a_local_one(address: str, *, here
     assert is_loopback(address) is here
 
 
-@pytest.mark.parametrize("url", ["https://:70", "https://a:70000", "https://a:0", "a", "https://["])
+@pytest.mark.parametrize(
+    "url", [*("https://:70", "https://a:70000", "https://a:0", "a", "https://["), *ODD_URLS]
+)
 def test_a_url_without_a_host_or_with_an_impossible_port_is_refused(url: str) -> None:
     assert url_parts(url) is None
 
@@ -115,10 +134,13 @@ def test_an_impossible_port_of_a_service_is_refused(
         parse([*arguments, option, "127.0.0.1:65535"])
         with pytest.raises(BadParameter) as refused:
             parse([*arguments, option, "127.0.0.1:70000"])
+        first = 1 if option in {"--aggregator", "--shuffler-status"} else 0
         assert str(refused.value) == (
-            f"{option} '127.0.0.1:70000' is not an address; write HOST:PORT, with a port of at "
-            "most 65535"
+            f"{option} '127.0.0.1:70000' is not an address; write HOST:PORT, with a port in "
+            f"[{first}, 65535]"
         )
+        with pytest.raises(BadParameter) if first else nullcontext():
+            parse([*arguments, option, "127.0.0.1:0"])
 
 
 @pytest.mark.parametrize(
@@ -126,6 +148,7 @@ def test_an_impossible_port_of_a_service_is_refused(
     [
         lambda: Endpoints(page="http://127.0.0.1:70000").service,
         lambda: transport_to("127.0.0.1:70000", roots=None, insecure=True),
+        lambda: transport_to("127.0.0.1:0", roots=None, insecure=True),
         lambda: transport_to("127.0.0.1:70000", roots=None, insecure=True, transport="http"),
         lambda: transport_to("https://127.0.0.1:70000", roots=None),
         lambda: hubbub.notebook.connect("http://127.0.0.1:70000"),

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from hubbub.client import transport_to
-from hubbub.errors.addresses import proxy_options
+from hubbub.errors import BadParameter
+from hubbub.errors.addresses import proxy_options, proxy_parts
 from hubbub.programs.http_calls import HttpCalls
 from hubbub.runtime.oidc.provider_keys import ProviderKeys
 from hubbub.runtime.rpc.server import channel
@@ -85,6 +86,16 @@ def test_grpc_uses_the_same_proxy_as_http(monkeypatch: pytest.MonkeyPatch) -> No
     for name in ("HTTPS_PROXY", "NO_PROXY"):
         monkeypatch.delenv(name)
     assert proxy_options("a.example.org:1") == ()
+
+
+@pytest.mark.parametrize(
+    "proxy", ["http:/h", "https:h:1", "socks5:user:S3CRET@h:1", "http://h\udcff:1", "http://h x:1"]
+)
+def test_a_mistyped_proxy_gets_no_request(proxy: str) -> None:
+    with pytest.raises(BadParameter, match="is not supported; use http://HOST:PORT") as refused:
+        proxy_parts(proxy)
+    assert "S3CRET" not in str(refused.value)
+    assert proxy_parts("user:a:b@h:1\n").username == "user"
 
 
 @pytest.mark.slow

@@ -161,6 +161,7 @@ class Settings:
         "HOST:PORT of the shuffler's status, for the number of waiting reports; without "
         "it the conservation law cannot be checked",
         "",
+        first=1,
     )
     http: HttpSettings
     export_dir: Path | None = option(

@@ -11,25 +11,31 @@ from urllib.parse import SplitResult, urlsplit
 
 from hubbub.errors import BadParameter
 
-_ADDRESS: Final = re.compile(r"[^\s@/]+:([0-9]{1,5})")
+# A host has none of the code points that https://url.spec.whatwg.org forbids in hosts.
+_HOST: Final = r"(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^\s#/:<>?@\[\\\]^|%]+)"
+_ADDRESS: Final = re.compile(_HOST + r":([0-9]{1,5})")
+_PLACE: Final = re.compile(_HOST + r"(?::[0-9]*)?")
+_SCHEME_OF_PROXY: Final = re.compile(r"(?:https?|socks[45]?[ah]?):(?![0-9]*$)")
 _PRINTABLE: Final = re.compile(r"[!-~]+")
 _SCHEME: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//")
 _LAST_PORT: Final = 65_535
-PORTS: Final = f"a port of at most {_LAST_PORT}"
-"""Of an error: what a port is."""
 
 
-def has_port(address: str) -> bool:
-    """Whether it is HOST:PORT with a valid port."""
-    match = _ADDRESS.fullmatch(address)
-    return match is not None and int(match[1]) <= _LAST_PORT
+def has_port(address: str, *, first: int = 0) -> bool:
+    """Whether it is HOST:PORT with a port that is valid and not below `first`."""
+    match = _ADDRESS.fullmatch(address) if address.isprintable() else None
+    return match is not None and first <= int(match[1]) <= _LAST_PORT
 
 
-def check_address(subject: str, address: str) -> None:
-    """Raises BadParameter unless the address is HOST:PORT; `subject` is the name of its option."""
-    if not has_port(address):
+def check_address(subject: str, address: str, *, first: int = 1) -> None:
+    """Raises BadParameter unless the address is HOST:PORT; `subject` is the name of its option.
+
+    first: the lowest port: nobody can dial 0, which for a listener means any that is free.
+    """
+    if not has_port(address, first=first):
         raise BadParameter(
-            f"{subject} {address!a} is not an address; write HOST:PORT, with {PORTS}"
+            f"{subject} {address!a} is not an address; write HOST:PORT, with a port in "
+            f"[{first}, {_LAST_PORT}]"
         )
 
 
@@ -45,9 +51,10 @@ def shuffler_parts(address: str, *, insecure: bool = False) -> tuple[str, str]:
         raise BadParameter(
             f"{subject}: {scheme}:// is not supported; write HOST:PORT or https://HOST:PORT"
         )
-    if not (_is_place(place) if scheme else has_port(place)):
+    if not (_is_place(place) if scheme else has_port(place, first=1)):
         raise BadParameter(
-            f"{subject} is not an address; write HOST:PORT or https://HOST:PORT, with {PORTS}"
+            f"{subject} is not an address; write HOST:PORT or https://HOST:PORT, with a port in "
+            f"[1, {_LAST_PORT}]"
         )
     if (insecure or scheme == "http") and not is_loopback(place.partition("/")[0]):
         raise BadParameter(
@@ -101,7 +108,9 @@ def proxy_to(host: str) -> str | None:
 
 def proxy_parts(proxy: str) -> SplitResult:
     """The parts of a proxy's address. Raises BadParameter unless it is of an http proxy."""
-    parts = url_parts(proxy if "://" in proxy else f"http://{proxy}")
+    proxy = proxy.strip()
+    is_mistyped = "://" not in proxy and _SCHEME_OF_PROXY.match(proxy)
+    parts = None if is_mistyped else url_parts(proxy if "://" in proxy else f"http://{proxy}")
     # A proxy of another kind would get the tunnel's request, with its password, unencrypted.
     if parts is None or parts.scheme != "http":
         raise BadParameter(f"https_proxy {shown_url(proxy)} is not supported; use http://HOST:PORT")
@@ -148,4 +157,5 @@ def url_parts(url: str) -> SplitResult | None:
         port = parts.port
     except ValueError:
         return None
-    return parts if parts.hostname and port != 0 else None
+    has_host = url.isprintable() and _PLACE.fullmatch(parts.netloc.rpartition("@")[2])
+    return parts if has_host and port != 0 else None

@@ -14,7 +14,7 @@ _LONG: Final = 1e6
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 LOG_NAME: Final = re.compile(r"[a-z0-9.-]{1,128}(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,64}){0,8}")
-ADDRESS: Final = re.compile(r"(https://)?[!-.0-9;-~]{1,253}:[0-9]{1,5}")
+ADDRESS: Final = re.compile(r"(https://)?[A-Za-z0-9._-]{1,253}:[1-9][0-9]{0,4}")
 
 
 def int_if_whole(number: Any) -> Any:
@@ -101,7 +101,8 @@ def is_text(value: Any) -> bool:
 
 def is_address(value: Any) -> bool:
     """Whether it is HOST:PORT or https://HOST:PORT, with a host name in ASCII."""
-    return isinstance(value, str) and ADDRESS.fullmatch(value) is not None and has_port(value)
+    is_matching = isinstance(value, str) and ADDRESS.fullmatch(value) is not None
+    return is_matching and has_port(value.removeprefix("https://"))
 
 
 def is_log_name(value: Any) -> bool:

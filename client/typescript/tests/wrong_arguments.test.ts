@@ -420,3 +420,14 @@ test("a value that lacks a part is refused with the names of all parts", () => {
     message: "part work is missing; give each of age, work one of its values",
   });
 });
+
+test("an address that cannot work, or has a password, is refused", async () => {
+  const options = { bundle, folder: join(folder, "addresses"), now: () => life.start };
+  for (const place of ["h:0", "user:password@h:1", "h:1?x", "h b:1", "", "h:70000"]) {
+    for (const name of ["shuffler", "relay"]) {
+      await assert.rejects(openNode({ ...options, [name]: `https://${place}` }), (error: Error) => {
+        return error instanceof BadParameter && !error.message.includes("password");
+      });
+    }
+  }
+});

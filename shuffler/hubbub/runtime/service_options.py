@@ -43,11 +43,11 @@ def insecure_option() -> Any:
     )
 
 
-def address_option(text: str, default: str, **declaration: Any) -> Any:
-    """An option for HOST:PORT."""
+def address_option(text: str, default: str, *, first: int = 0, **declaration: Any) -> Any:
+    """An option for HOST:PORT; `first` is the lowest port, 0 for a listener."""
 
     def read(name: str, address: str) -> str:
-        check_address(name, address)
+        check_address(name, address, first=first)
         return address
 
     return option(text, default=default, read=read, **declaration)

@@ -11,6 +11,7 @@ import { Agent, request } from "node:https";
 import type { Post, Transport } from "../client/transport.js";
 import { BadParameter, tooLate, TryAgain, UNREACHABLE } from "../errors.js";
 import { callLater } from "../time_limits.js";
+import { isHttpsPlace } from "../transport/places.js";
 import { PATH, TYPE } from "../transport/submission.js";
 
 const LARGEST_ANSWER_BYTES = 1 << 20;
@@ -25,7 +26,7 @@ const REACH_SECONDS = 1.5; // for the connection and the TLS handshake
  * @throws BadParameter the address is not an HTTPS address.
  */
 export function httpsTransport(address: string, roots: string | null): Transport {
-  if (!address.startsWith("https://") || !URL.canParse(address)) {
+  if (!isHttpsPlace(address)) {
     throw new BadParameter("the shuffler's address is not HTTPS; give shuffler: https://HOST:PORT");
   }
   const url = address.replace(/\/+$/, "") + PATH;

@@ -9,6 +9,7 @@ import type { Post, Transport } from "../client/transport.js";
 import { BadParameter, GivenUp, TryAgain } from "../errors.js";
 import { concatenated, type Bytes } from "../mechanisms/packing.js";
 import { readAnswer, writePost } from "./binary_http.js";
+import { isHttpsPlace } from "./places.js";
 import { suiteOf } from "./sealing.js";
 import { meaningOf, PATH, TYPE, typeOf } from "./submission.js";
 
@@ -41,7 +42,7 @@ export function relayTransport(
   shuffler: string,
   post: Post,
 ): Transport {
-  if (!relay.startsWith("https://")) {
+  if (!isHttpsPlace(relay)) {
     throw new BadParameter("relay is not an address; write https://HOST:PORT");
   }
   if (!gateway) {

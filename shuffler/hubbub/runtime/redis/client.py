@@ -19,6 +19,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisClusterException, RedisError
 
 from hubbub.errors import StoreUnavailable
+from hubbub.errors.addresses import url_parts
 from hubbub.errors.authorities import common_names, trusting
 from hubbub.runtime.redis.command_lists import RedisServer, eviction, shown_hosts
 from hubbub.runtime.tls import authorities_of, common_name, made_by_0_1
@@ -174,7 +175,7 @@ def _check_url(url: str) -> None:
     """Raises ValueError for an invalid URL, StoreUnavailable for an unknown option."""
     redis.asyncio.connection.parse_url(url)
     parts = urlsplit(url)
-    if parts.port == 0 or not (parts.hostname or parts.scheme == "unix"):
+    if parts.scheme != "unix" and url_parts(url) is None:
         raise ValueError("no host")
     if parts.scheme != "unix" and not _DATABASE.fullmatch(parts.path):
         raise ValueError("no database")
