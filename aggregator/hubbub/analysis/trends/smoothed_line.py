@@ -11,7 +11,7 @@ of a day.) Then the level may jump there by its estimated size. A step with
 less evidence is not reported, and the line includes it with its probability.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -152,7 +152,6 @@ class _Model:
         walks, point_noises = np.meshgrid(_WALKS * unit, _OWN * unit, indexing="ij")
         self.walks, self.own = walks.reshape(-1), point_noises.reshape(-1)
         self.rises = _RISES * unit
-        self.pairs = len(self.walks) * len(self.rises)
         self.weekdays = _WEEKDAYS * unit if columns.shape[1] > 1 else np.zeros(1)
         # Of steps, squared: from the error of a day to all that was seen, a factor of two apart.
         most = max(float(np.ptp(columns[:, 0])) ** 2 / unit, 1.0)
@@ -199,45 +198,42 @@ class _Fit:
         self._logs: Floats = likely - _log_sum(likely)
         self.weights: Floats = np.exp(self._logs)
 
-    def _less_weekdays(self, contrasts: Floats, square: Floats, pair: int) -> tuple[Floats, Floats]:
-        """Results of one pair after explaining weekdays, per point and weekday variance."""
-        first = np.repeat(contrasts[:, :1], len(self._model.weekdays), axis=1)
-        second = np.repeat(square[:, None], len(self._model.weekdays), axis=1)
-        if contrasts.shape[1] > 1:
-            turned = contrasts[:, 1:] @ self._turns[pair]
-            first = first - turned @ (self._shrunk[pair] * self._met[pair]).T
-            second = second - turned**2 @ self._shrunk[pair].T
+    def _less_weekdays(
+        self, contrasts: Floats, square: Floats, pairs: Any = slice(None)
+    ) -> tuple[Floats, Floats]:
+        """Results after explaining weekdays, per pair, point and weekday variance."""
+        contrasts, square = contrasts[:, pairs].swapaxes(0, 1), square[:, pairs].T
+        first = np.repeat(contrasts[:, :, :1], len(self._model.weekdays), axis=2)
+        second = np.repeat(square[:, :, None], len(self._model.weekdays), axis=2)
+        if contrasts.shape[2] > 1:
+            shrunk = self._shrunk[pairs].swapaxes(1, 2)
+            turned = contrasts[:, :, 1:] @ self._turns[pairs]
+            first -= turned @ (shrunk * self._met[pairs, :, None])
+            second -= turned**2 @ shrunk
         return first, second
 
-    def _likely_pairs(self) -> list[int]:
-        return np.flatnonzero(self.weights.sum(axis=1) > _NEGLIGIBLE).tolist()
-
-    def _at_days(self) -> Iterator[tuple[Floats, Floats, Floats]]:
-        """`times` and `diagonal` of each likely pair, less weekdays, and its weights."""
-        for pair in self._likely_pairs():
-            pair_results = self._smoothed.times[:, pair], self._smoothed.diagonal[:, pair]
-            yield *self._less_weekdays(*pair_results, pair), self.weights[pair]
+    def _at_days(self) -> tuple[Floats, Floats, Floats]:
+        """`times` and `diagonal` of the likely pairs, less weekdays, and their weights."""
+        pairs, smoothed = self.weights.sum(axis=1) > _NEGLIGIBLE, self._smoothed
+        return *self._less_weekdays(smoothed.times, smoothed.diagonal, pairs), self.weights[pairs]
 
     def signal(self) -> tuple[Floats, Floats]:
         """Posterior mean and variance of the truth at each point."""
-        observed, error = self._model.columns[:, 0], self._model.variances
-        mean, square = np.zeros_like(observed), np.zeros_like(observed)
-        total = 0.0
-        for times, diagonal, weights in self._at_days():
-            middle = observed[:, None] - error[:, None] * times
-            variance = error[:, None] - error[:, None] ** 2 * diagonal
-            mean += middle @ weights
-            square += (middle**2 + variance) @ weights
-            total += float(weights.sum())
-        mean, square = mean / total, square / total
+        observed, error = self._model.columns[:, :1], self._model.variances[:, None]
+        times, diagonal, weights = self._at_days()
+        middle = observed - error * times
+        square = middle**2 + error - error**2 * diagonal
+        mean, square = (
+            np.einsum("ptw,pw->t", moment, weights) / weights.sum() for moment in (middle, square)
+        )
         return mean, square - mean**2
 
     def apart(self) -> Floats:
         """Each day's auxiliary residual, in standard errors, on average (de Jong, Penzer 1998)."""
-        scores = np.zeros(len(self._model.columns))
-        for times, diagonal, weights in self._at_days():
-            scores += np.abs(times) / np.sqrt(np.maximum(diagonal, _TINY)) @ weights
-        return scores
+        times, diagonal, weights = self._at_days()
+        scores = np.abs(times) / np.sqrt(np.maximum(diagonal, _TINY))
+        answer: Floats = np.einsum("ptw,pw->t", scores, weights)
+        return answer
 
     def weekdays(self) -> tuple[float, ...]:
         """Weekday effects from Monday on, with sum 0; empty if they are not likely enough."""
@@ -245,10 +241,8 @@ class _Fit:
         none = float(self.weights[:, 0].sum())
         if len(model.weekdays) == 1 or none * _SEASON_ODDS > 1 - none:
             return ()
-        effects = np.zeros(_WEEK)
-        for pair in self._likely_pairs():
-            contrasts = (self._shrunk[pair] * self._met[pair]).T @ self.weights[pair]
-            effects += self._turns[pair] @ contrasts
+        shrunk = np.einsum("pw,pwj,pj->pj", self.weights, self._shrunk, self._met)
+        effects = np.einsum("pij,pj->i", self._turns, shrunk)
         return tuple((effects - effects.mean()).tolist())
 
     def next_step(self, all_jump_variances: Floats) -> tuple[float, Floats]:
@@ -281,20 +275,16 @@ class _Fit:
 
     def _step_evidence(self) -> Floats:
         """Log likelihood ratio of a step before each point, averaged over sizes and posterior."""
-        sizes = self._model.sizes
-        evidence, laws = np.full(len(self._model.columns), -np.inf), []
-        for pair in range(self._model.pairs):
-            signals, variances = self._less_weekdays(
-                self._smoothed.from_on[:, pair], self._smoothed.within[:, pair], pair
-            )
-            # A step of the size that what was seen speaks for is the most that any can say.
-            most = (0.5 * signals**2 / np.maximum(variances, 1e-300)).max(axis=0) + self._logs[pair]
-            laws.append((most, pair, signals, variances))
-        for most, pair, signals, variances in sorted(laws, key=lambda law: -float(law[0].max())):
-            counts = most > evidence.max() - _NOTHING
+        sizes, evidence = self._model.sizes, np.full(len(self._model.columns), -np.inf)
+        signals, variances = self._less_weekdays(self._smoothed.from_on, self._smoothed.within)
+        # A step of the size that what was seen speaks for is the most that any can say.
+        most = (0.5 * signals**2 / np.maximum(variances, _TINY)).max(axis=1) + self._logs
+        for pair in np.argsort(-most.max(axis=1)).tolist():
+            counts = most[pair] > evidence.max() - _NOTHING
             if not counts.any():
                 break
-            logs = _log_ratio(signals[:, counts, None], variances[:, counts, None], sizes)
+            likely = signals[pair][:, counts, None], variances[pair][:, counts, None]
+            logs = _log_ratio(*likely, sizes)
             logs += self._logs[pair, counts, None] - np.log(len(sizes))
             evidence = np.logaddexp(evidence, _log_sum(logs, axis=(1, 2)))
         return evidence
@@ -302,18 +292,16 @@ class _Fit:
     def _size(self, place: int) -> tuple[float, float]:
         """Size of the step before a point, and its standard error."""
         prior, smoothed = _WIDE * self._model.sizes[-1], self._smoothed
-        laws = []
-        for pair in range(self._model.pairs):
-            signals, variances = self._less_weekdays(
-                smoothed.from_on[[place], pair], smoothed.within[[place], pair], pair
-            )
-            spread = prior / (1 + variances[0] * prior)
-            logs = self._logs[pair] + _log_ratio(signals[0], variances[0], prior)
-            laws.append((logs, signals[0] * spread, spread))
-        logs, middle, variance = (np.concatenate(column) for column in zip(*laws, strict=True))
+        signals, variances = (
+            law[:, 0]
+            for law in self._less_weekdays(smoothed.from_on[[place]], smoothed.within[[place]])
+        )
+        logs = self._logs + _log_ratio(signals, variances, prior)
         weights = np.exp(logs - _log_sum(logs))
-        mean = float(weights @ middle)
-        return mean, float(np.sqrt(weights @ (variance + (middle - mean) ** 2)))
+        variance = prior / (1 + variances * prior)
+        middle = signals * variance
+        mean = float((weights * middle).sum())
+        return mean, float(np.sqrt((weights * (variance + (middle - mean) ** 2)).sum()))
 
 
 def _log_sum(logs: Floats, axis: tuple[int, ...] | None = None) -> Any:
