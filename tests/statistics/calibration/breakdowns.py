@@ -138,7 +138,7 @@ SETTINGS: Sequence[Setting] = [
         partial(_moved_shares, (mechanism, epsilon, values), sizes, by),
     )
     for mechanism, epsilon, values, sizes, by, runs in (
-        ("rr", 2.0, 2, (8000, 3000), 0.0, 300),
+        ("rr", 2.0, 2, (8000, 3000), 0.0, 100),
         ("grr", 4.0, 8, (10_000, 5000, 1000), 0.0, 150),
         ("unary.oue", 1.0, 16, (4000,) * 8, 0.0, 60),
         ("rr", 2.0, 2, (6000, 6000, 6000), 0.06, 100),

@@ -128,8 +128,7 @@ SETTINGS: Sequence[Setting] = [
                 10_000,
             ),
         )
-        for epsilon in (1.0, 4.0, 8.0)
-        for share in (0.1, 0.5)
+        for epsilon, share in ((1.0, 0.5), (4.0, 0.1), (8.0, 0.5))
     ),
     *(
         Setting(

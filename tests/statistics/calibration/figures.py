@@ -157,14 +157,6 @@ SETTINGS: Sequence[Setting] = [
             1,
         ),
         (
-            "subset 1, 6 steps",
-            build("subset", epsilon=1.0, categories=6),
-            [0.4, 0.2, 0.2, 0.1, 0.05, 0.05],
-            10_000,
-            _draw,
-            1,
-        ),
-        (
             "grr 6, 300 of a hidden number",
             _grr(6.0),
             [0.5, 0.3, 0.2],

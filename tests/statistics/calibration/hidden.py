@@ -142,10 +142,8 @@ SETTINGS: Sequence[Setting] = [
         ),
     )
     for epsilon, values, people, scale, shift, share in (
-        (16.0, 4, 3000, 2.02, 36, 0.5),
         (16.0, 16, 1000, 4.04, 69, 1.0),
         (8.0, 16, 10_000, 2.02, 36, 0.1),
-        (6.0, 8, 3000, 2.02, 36, 0.9),
     )
     if (law := noise_of(scale, shift))
 ]

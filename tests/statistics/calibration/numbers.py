@@ -119,7 +119,6 @@ SETTINGS: Sequence[Setting] = (
         for name in ("mean.one_bit", "mean.piecewise", "mean.table", "wave", "haar", "buckets")
         for epsilon, shape, counts in (
             (1.0, "5,000 reports", MANY),
-            (4.0, "5,000 reports", MANY),
             *((8.0, f"100 reports, {shape}", counts) for shape, counts in FEW.items()),
             # Hardly a report lies, which moves the sum up as far as down.
             (9.0, "25 reports, all in the middle", {8.5: 25}),
@@ -133,10 +132,8 @@ SETTINGS: Sequence[Setting] = (
         )
         for name, epsilon, n, shape in (
             ("mean.one_bit", 7.5, 1000, (1.1, 2.9)),
-            ("mean.one_bit", 4.0, 1000, (2.0, 6.0)),
             ("mean.piecewise", 7.5, 1000, (1.1, 2.9)),
             ("mean.table", 7.5, 1000, (5.0, 2.0)),
-            ("mean.table", 2.0, 2000, (5.0, 5.0)),
         )
     ]
     + [
@@ -147,10 +144,8 @@ SETTINGS: Sequence[Setting] = (
         )
         for name, epsilon, n, shape in (
             ("haar", 8.0, 1000, (1.1, 2.9)),
-            ("haar", 4.0, 300, (5.0, 5.0)),
             ("wave", 8.0, 2000, (5.0, 2.0)),
             ("buckets", 8.0, 1000, (5.0, 5.0)),
-            ("buckets", 4.0, 3000, (1.1, 2.9)),
         )
     ]
     + [

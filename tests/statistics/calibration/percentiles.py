@@ -173,20 +173,22 @@ SETTINGS: Sequence[Setting] = (
             runs,
             partial(_tried, _build(name, epsilon, parts), SHAPES[shape](parts), reports, dummies),
         )
-        for name, epsilon, parts, reports, dummies, runs in (
-            *(("wave", epsilon, 32, 1000, 0, 40) for epsilon in (0.5, 1.0, 2.0, 4.0)),
-            *(("wave", epsilon, 64, 30_000, 0, 20) for epsilon in (0.5, 4.0)),
-            *(("wave", epsilon, 32, 1_000_000, 0, 20) for epsilon in (0.5, 4.0)),
-            ("haar", 1.0, 32, 3000, 0, 40),
-            ("haar", 0.5, 64, 1_000_000, 0, 40),
-            ("haar", 2.0, 64, 1_000_000, 0, 40),
-            ("grr", 6.0, 64, 1000, 2000, 50),  # of a crowd with dummies
-            ("grr", 7.0, 64, 100_000, 4000, 50),
-            ("unary.oue", 1.0, 16, 20_000, 0, 50),
-            ("subset", 2.0, 16, 20_000, 0, 50),
-            ("buckets", 2.0, 16, 20_000, 0, 50),
+        for place, (name, epsilon, parts, reports, dummies, runs) in enumerate(
+            (
+                *(("wave", epsilon, 32, 1000, 0, 40) for epsilon in (0.5, 1.0, 2.0, 4.0)),
+                *(("wave", epsilon, 64, 30_000, 0, 20) for epsilon in (0.5, 4.0)),
+                *(("wave", epsilon, 32, 1_000_000, 0, 20) for epsilon in (0.5, 4.0)),
+                ("haar", 1.0, 32, 3000, 0, 40),
+                ("haar", 0.5, 64, 1_000_000, 0, 40),
+                ("haar", 2.0, 64, 1_000_000, 0, 40),
+                ("grr", 6.0, 64, 1000, 2000, 50),  # of a crowd with dummies
+                ("grr", 7.0, 64, 100_000, 4000, 50),
+                ("unary.oue", 1.0, 16, 20_000, 0, 50),
+                ("subset", 2.0, 16, 20_000, 0, 50),
+                ("buckets", 2.0, 16, 20_000, 0, 50),
+            )
         )
-        for shape in SHAPES
+        for shape in tuple(SHAPES)[place % 2 :: 2]
     ]
     + [
         Setting(
@@ -205,14 +207,12 @@ SETTINGS: Sequence[Setting] = (
         )
         for name, epsilon, parts, reports, shape, percentile, runs in (
             ("unary.oue", 1.0, 64, 2000, "all first", 99.0, 60),
-            ("unary.oue", 1.0, 64, 2000, "all last", 5.0, 60),
             ("unary.oue", 1.0, 64, 100_000, "all last", 1.0, 60),
             ("subset", 0.5, 32, 20_000, "all first", 99.0, 60),
             ("grr", 2.0, 100, 5000, "all first", 99.0, 60),
             ("wave", 2.0, 32, 300, "all first", 99.0, 60),
             ("wave", 2.0, 32, 300, "lowest tenth", 99.0, 10),
             ("wave", 1.0, 64, 10_000, "all last", 1.0, 30),
-            ("wave", 0.3, 16, 3000, "all last", 5.0, 60),
             ("haar", 2.0, 32, 3000, "all first", 99.0, 60),
             ("haar", 1.0, 64, 100_000, "all last", 1.0, 60),
         )
