@@ -15,7 +15,8 @@ import pytest
 from playwright.sync_api import expect
 
 import hubbub.notebook
-from hubbub.analysis.fake_reports import maximal_gain, plausibility
+from hubbub.analysis.answering import plausibility
+from hubbub.analysis.fake_reports import maximal_gain
 from hubbub.analysis.families import FAMILIES, draw
 from hubbub.authoring import read_catalog
 from hubbub.catalog.values.value_kinds import KINDS

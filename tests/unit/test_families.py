@@ -9,8 +9,8 @@ import pytest
 
 from hubbub.aggregator.query.answer_notes import notes
 from hubbub.aggregator.query.estimating import one_look
-from hubbub.analysis.answering import Followed, answer, joined_shares
-from hubbub.analysis.fake_reports import maximal_gain, plausibility
+from hubbub.analysis.answering import Followed, answer, joined_shares, plausibility
+from hubbub.analysis.fake_reports import maximal_gain
 from hubbub.analysis.families import FAMILIES, draw, family_for
 from hubbub.analysis.families.contract import Family
 from hubbub.analysis.families.listed import Listed

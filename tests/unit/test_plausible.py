@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.ingest.fold import fold
-from hubbub.analysis.fake_reports import maximal_gain, plausibility
+from hubbub.analysis.answering import plausibility
+from hubbub.analysis.fake_reports import maximal_gain
 from hubbub.mechanisms import REGISTRY, AnyMechanism, KeyedBits, Totals
 from tests.unit.test_poisoning import BUILD, BUILT
 

@@ -202,7 +202,16 @@ class ValueEstimates:
         if detected.any():
             cut = float(-ndtri(level)) if tail is None else tail.reach(-ndtri(np.array([level])))
             gaps = np.maximum(scores[detected] - cut, 0.0) / relative_stderr[detected]
-            surely[detected] = np.maximum(surely[detected], _selection_distance(gaps, plain))
+            is_near, distances = gaps < _NEAR, np.full_like(gaps, plain)
+            near_gaps, doubt = gaps[is_near], float(log_ndtr(-plain))
+            # Of truths so far below, the chance of a score so large, among those past the cut.
+            distances[is_near], _ = bisected(
+                distances[is_near],
+                np.full_like(near_gaps, _FARTHEST),
+                lambda middle: log_ndtr(-middle) - log_ndtr(near_gaps - middle) > doubt,
+                _HALVINGS,
+            )
+            surely[detected] = np.maximum(surely[detected], distances)
             marked_share = max(float(detected.mean()), _MIN_DETECTED_SHARE)
             upwards[detected] = selection_reach(marked_share, confidence)
         low, high = self.between(reports, down=surely, up=upwards)
@@ -218,24 +227,6 @@ def _places(estimates: Floats, reach: Floats) -> Floats:
     rivals = len(ordered) - np.searchsorted(np.sort(estimates + reach), estimates)
     ranks = len(ordered) - np.searchsorted(ordered, estimates, side="right") + 1
     return ranks / np.maximum(rivals, ranks)
-
-
-def _selection_distance(gaps: Floats, plain: float) -> Floats:
-    """Distance of a low end below its score that is valid for scores selected by a cut.
-
-    `gaps` are the distances of scores above the cut, in their own standard errors.
-    """
-    reach = np.full_like(gaps, plain)
-    is_near = gaps < _NEAR
-    near_gaps, doubt = gaps[is_near], float(log_ndtr(-plain))
-    # Of truths so far below, the chance of a score so large, among those that pass the cut.
-    reach[is_near], _ = bisected(
-        reach[is_near],
-        np.full_like(near_gaps, _FARTHEST),
-        lambda middle: log_ndtr(-middle) - log_ndtr(near_gaps - middle) > doubt,
-        _HALVINGS,
-    )
-    return reach
 
 
 @dataclass(frozen=True, slots=True)

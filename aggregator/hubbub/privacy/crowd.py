@@ -11,7 +11,6 @@ from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.catalog.epochs import days_at_most
 from hubbub.catalog.models.held_out_reports import judging
 from hubbub.catalog.models.model_metric import codes_of_round
-from hubbub.errors.grammar import several
 from hubbub.mechanisms import AnyMechanism, Memoized
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
@@ -114,8 +113,8 @@ def rests_on(metric: Metric, guarantee: Amplified) -> str:
         )
     if guarantee.method == "none":
         return (
-            f"For one report: mixing {several(guarantee.reports, 'report')} of "
-            f"{metric.mechanism} proves nothing beyond the guarantee of the device itself."
+            f"For one report: a batch of {guarantee.reports:,} of {metric.mechanism} proves "
+            "nothing beyond the guarantee of the device itself."
         )
     mechanism, whom = metric.randomizer, "all"
     if isinstance(mechanism, Memoized) and mechanism.permanent_groups > 1:

@@ -7,9 +7,8 @@ from math import prod
 import numpy as np
 
 from hubbub.analysis.answer import Answer, ValueAnswer
-from hubbub.analysis.answering import answer_tiers
+from hubbub.analysis.answering import answer_tiers, plausibility
 from hubbub.analysis.comparisons.order_confidence import top
-from hubbub.analysis.fake_reports import plausibility
 from hubbub.analysis.families import draw, draw_epochs
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from hubbub.mechanisms.pairs import PairedParts

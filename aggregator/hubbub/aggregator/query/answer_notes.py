@@ -36,7 +36,25 @@ _NO_MISTAKE: Final = (
 
 def notes(metric: Metric, answer: Answer) -> list[str]:
     """Sentences about what an answer does not show, or seems to show."""
-    sentences = _kind_notes(metric, answer)
+    sentences: list[str] = []
+    if answer.reports_asked:
+        sentences += _appended_value_notes(answer)
+        if metric.other:
+            sentences.append(
+                '"other" of a shorter list contained the values appended since, so it is left out.'
+            )
+    elif metric.edges and metric.clamps:
+        sentences.append(_range_end_note(metric, answer))
+    elif metric.rate:
+        most = f"{metric.rate.most:,}"
+        sentences.append(f"Counts from 0 to {most}: a device reports a larger count as {most}.")
+    elif answer.span and answer.kind == "vector":
+        limit = f"{answer.span[1]:,g} long"
+        sentences.append(
+            f"Vectors up to {limit}: longer ones count as {limit}, and their number is not known."
+        )
+    elif answer.span and (answer.kind == "mean" or answer.mean is not None):
+        sentences += _number_notes(metric, answer.kind, *answer.span)
     if shares := family_for(metric.randomizer).SHARES:
         sentences.append(shares)
     levels = [*map(attrgetter("estimate"), answer.values)]
@@ -96,34 +114,16 @@ def notes_of_figures(figures: Sequence[Figure], reports: int) -> list[str]:
     return notes_of_outside(bounds, "An estimate", reports)
 
 
-def _kind_notes(metric: Metric, answer: Answer) -> list[str]:
-    """Sentences about means, open ends and appended values."""
-    if answer.reports_asked:
-        of_other = (
-            '"other" of a shorter list contained the values appended since, so it is left out.'
-        )
-        return [*_appended_value_notes(answer), *([of_other] if metric.other else [])]
-    if metric.edges and metric.clamps:
-        return [_range_end_note(metric, answer)]
-    if metric.rate:
-        most = f"{metric.rate.most:,}"
-        return [f"Counts from 0 to {most}: a device reports a larger count as {most}."]
-    if answer.kind == "vector" and answer.span:
-        limit = f"{answer.span[1]:,g} long"
-        return [
-            f"Vectors up to {limit}: longer ones count as {limit}, and their number is not known."
-        ]
-    if answer.span is None or (answer.kind != "mean" and answer.mean is None):
-        return []
-    low, high = answer.span
+def _number_notes(metric: Metric, kind: str, low: float, high: float) -> list[str]:
+    """Sentences about the range of reported numbers, and about what their mean shows."""
     unit = f" {metric.unit}" if metric.unit else ""
     others = "others count as the nearer end" if metric.clamps else "devices report no others"
-    if metric.clamps and answer.kind == "mean":
+    if metric.clamps and kind == "mean":
         others += ", and their number is unknown; a metric with edges shows it"
     spread = (
         "How they are spread is not known: a few large numbers move a mean as much as many small "
         "ones."
-        if answer.kind == "mean"
+        if kind == "mean"
         else "For the mean each number counts as the middle of its range."
     )
     return [f"Numbers from {low:,g} to {high:,g}{unit}: {others}.", spread]

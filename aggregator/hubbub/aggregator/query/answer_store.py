@@ -118,7 +118,7 @@ def version_of(
         selection.version,
         *(("anytime",) if query.anytime else ()),
         *(("likely", query.likely) if query.likely else ()),
-        *(("ranks", query.percentiles, query.below) if query.asks_ranks else ()),
+        *(("ranks", query.percentiles, query.below) if query.percentiles or query.below else ()),
     )
     return hashlib.sha256(repr((*came_from, final)).encode()).hexdigest()[:32]
 

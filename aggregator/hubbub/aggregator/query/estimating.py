@@ -8,9 +8,14 @@ from typing import Final, TypeVar
 from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange
 from hubbub.aggregator.query.totals import SelectedTotals
 from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer
-from hubbub.analysis.answering import answer_lists, answer_tiers, likely
+from hubbub.analysis.answering import (
+    Plausibility,
+    answer_lists,
+    answer_tiers,
+    likely,
+    plausibility,
+)
 from hubbub.analysis.comparisons.change import Change
-from hubbub.analysis.fake_reports import Plausibility, plausibility
 from hubbub.analysis.families import family_for
 from hubbub.analysis.percentiles import check_percentiles
 from hubbub.analysis.ranks import Ranks, ranks_of
@@ -104,7 +109,7 @@ class EstimateQuery:
         """Checks candidates, percentiles, and combinations."""
         if self.percentiles:
             object.__setattr__(self, "percentiles", check_percentiles(self.percentiles))
-        if self.anytime and self.asks_ranks:
+        if self.anytime and (self.percentiles or self.below):
             raise BadParameter(
                 "intervals of percentiles are valid for one look only: leave anytime out, or "
                 "percentile and below"
@@ -118,11 +123,6 @@ class EstimateQuery:
                 candidate.encode()
         except UnicodeEncodeError as error:
             raise BadParameter("a candidate contains an invalid character") from error
-
-    @property
-    def asks_ranks(self) -> bool:
-        """Whether it requests percentiles or shares below a number, which not all metrics have."""
-        return bool(self.percentiles or self.below)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +183,7 @@ def estimate_range(selected: SelectedTotals, query: EstimateQuery) -> RangeEstim
 
 def ranks_for(metric: Metric, query: EstimateQuery, ranks: Ranks | None) -> Ranks | None:
     """The ranks, if any. Raises BadParameter if there are none, and the query needs them."""
-    if ranks is None and query.asks_ranks:
+    if ranks is None and (query.percentiles or query.below):
         raise BadParameter(
             f'metric "{metric.name}" has no ranges from which percentiles are computed; '
             f'leave "{"percentile" if query.percentiles else "below"}" out, or give a number '

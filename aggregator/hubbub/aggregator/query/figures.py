@@ -71,7 +71,7 @@ def meant_query(
             f'metric "{metric.name}" has no figures: only a funnel, a rate, an activity '
             f"or a retention has; request its estimates: hubbub query {metric.name}"
         )
-    if query.anytime or query.asks_ranks:
+    if query.anytime or query.percentiles or query.below:
         raise BadParameter(
             f'metric "{metric.name}" has figures, with intervals for one look and no percentiles: '
             "leave anytime, percentile and below out"

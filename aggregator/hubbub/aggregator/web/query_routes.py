@@ -249,7 +249,7 @@ async def export(
     if own_figures := await _figures_of(engine, question.name, refined):
         return await run_in_threadpool(_file, "figures", own_figures, format)
     answer = await engine.estimate(question.name, refined)
-    question_name: QueryName = "percentiles" if refined.asks_ranks else "estimates"
+    question_name: QueryName = "percentiles" if percentile or below else "estimates"
     return await run_in_threadpool(_file, question_name, answer, format)
 
 

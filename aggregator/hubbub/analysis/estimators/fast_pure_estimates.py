@@ -1,56 +1,15 @@
-"""Fast estimates with numpy, for pure mechanisms over listed values with millions of cells.
-
-For all other mechanisms `estimates_of` calls the mechanism's own. Tests compare both.
-"""
+"""Number of reports that support each listed value, by numpy from millions of cells."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.analysis.arrays import Floats
-from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.mechanisms.projective_geometry import HashPool, Incidence
-from hubbub.mechanisms.pure import ListedMechanism, Pure
 from hubbub.mechanisms.walsh import WalshHadamard
 
 Integers = npt.NDArray[np.int64]
-
-
-@runtime_checkable
-class _Pure(Protocol):
-    """A pure mechanism over listed values."""
-
-    categories: int
-    channel: Pure
-
-
-def estimates_of(mechanism: AnyMechanism, totals: Totals) -> tuple[Floats, Floats]:
-    """Values and variances of `mechanism.estimate`, in a fraction of its time."""
-    estimate_method: object = type(mechanism).estimate
-    transform = getattr(mechanism, "transform", None)
-    if not isinstance(mechanism, _Pure) or (
-        transform is None and estimate_method is not ListedMechanism.estimate
-    ):
-        estimates = mechanism.estimate(totals)
-        return np.array(estimates.values), np.array(estimates.variances)
-    totals.check(mechanism.layout)
-    supports = np.array(totals.cells, dtype=np.int64)
-    if transform is not None:  # one index per report is read
-        supports = supports_of(mechanism, supports)
-    p, q, reports = mechanism.channel.p, mechanism.channel.q, totals.reports
-    without_truth = float(reports * q) + totals.dummies / len(totals.cells)
-    values: Floats = np.divide(supports - without_truth, float(p - q))
-    clipped = np.clip(values, 0, reports)
-    true_variance, other_variance = (
-        mechanism.channel.variance(1, 1),
-        mechanism.channel.variance(0, 1),
-    )
-    variances: Floats = clipped * true_variance + (reports - clipped) * other_variance
-    if totals.dummies:
-        variances += mechanism.channel.dummies_variances(clipped.tolist(), totals)
-    return values, variances
 
 
 def supports_of(mechanism: Any, cells: Integers, value_count: int | None = None) -> Integers:

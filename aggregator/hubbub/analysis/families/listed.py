@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.fast_pure_estimates import estimates_of
+from hubbub.analysis.estimators.fast_pure_estimates import supports_of
 from hubbub.analysis.families.contract import BitSum, Family, Statistic, support_deviations
 from hubbub.analysis.families.draw_totals import (
     QUICK,
@@ -34,12 +34,34 @@ from hubbub.mechanisms.longitudinal_grr import LongitudinalGrr
 from hubbub.mechanisms.longitudinal_hash import LongitudinalHash
 from hubbub.mechanisms.longitudinal_unary import LongitudinalUnary
 from hubbub.mechanisms.projective_geometry import HashPool, Incidence
+from hubbub.mechanisms.pure import ListedMechanism
 from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.mechanisms.rr import RandomizedResponse
 from hubbub.mechanisms.walsh import WalshHadamard
 
 # From this size on, numpy refuses to draw without replacement.
 _MAX_DRAWN: Final = 10**9
+
+
+def estimates_of(mechanism: Any, totals: Totals) -> tuple[Floats, Floats]:
+    """Values and variances of `mechanism.estimate`, in a fraction of its time; tests compare."""
+    has_transform = hasattr(mechanism, "transform")
+    if not has_transform and type(mechanism).estimate is not ListedMechanism.estimate:  # sets
+        estimates = mechanism.estimate(totals)
+        return np.array(estimates.values), np.array(estimates.variances)
+    totals.check(mechanism.layout)
+    supports = np.array(totals.cells, dtype=np.int64)
+    if has_transform:  # one index per report is read
+        supports = supports_of(mechanism, supports)
+    channel, reports = mechanism.channel, totals.reports
+    without_truth = float(reports * channel.q) + totals.dummies / len(totals.cells)
+    values: Floats = np.divide(supports - without_truth, float(channel.p - channel.q))
+    clipped = np.clip(values, 0, reports)
+    true_variance, other_variance = channel.variance(1, 1), channel.variance(0, 1)
+    variances: Floats = clipped * true_variance + (reports - clipped) * other_variance
+    if totals.dummies:
+        variances += channel.dummies_variances(clipped.tolist(), totals)
+    return values, variances
 
 
 class Listed(Family):
