@@ -138,9 +138,9 @@ class NoisyLies:
 
     def _omitted_mass(self, total: float, weight: float, chances: Floats) -> float:
         """Probability of s and x' that are not summed, if the person holds v."""
-        s, share = self.numbers, 2 / self.crowd.categories
-        lower_tail = float(binomial_tail(total - s[0], total, 1 - share))
-        upper_tail = float(binomial_tail(s[-1] - 1, total - 1, share))
+        numbers, share = self.numbers, 2 / self.crowd.categories
+        lower_tail = float(binomial_tail(total - numbers[0], total, 1 - share))
+        upper_tail = float(binomial_tail(numbers[-1] - 1, total - 1, share))
         return weight * (lower_tail + upper_tail) + float(
             self._mass(total) * chances @ self.outside
         )

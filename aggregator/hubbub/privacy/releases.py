@@ -68,7 +68,7 @@ class Released:
 
 
 def release(
-    parts: Sequence[tuple[AnyMechanism, Totals]],
+    tiers: Sequence[tuple[AnyMechanism, Totals]],
     values: Sequence[str] | None,
     query: ReleaseKind,
     value: str,
@@ -78,12 +78,12 @@ def release(
 ) -> list[Released]:
     """Draws the noise and answers; every call draws anew.
 
-    `parts` are the mechanisms and totals of the metric and its tiers; `values` are the listed
+    `tiers` are the mechanisms and totals of the metric and its tiers; `values` are the listed
     values; `value` is the counted one, "" for other queries; `reports_each` is the largest number
     of one person's reports in these totals. Raises BadParameter if the metric or its release
     mechanism cannot answer the query.
     """
-    mechanism = parts[0][0]
+    mechanism = tiers[0][0]
     labels = _labels(mechanism, values, query, value)
     if (policy.mechanism == "exponential") != (query == "mode") and policy.mechanism != "laplace":
         raise BadParameter(
@@ -91,20 +91,20 @@ def release(
             "laplace answers all queries, gaussian all except mode, exponential only mode"
         )
     if query == "mode":
-        if len(parts) > 1:
+        if len(tiers) > 1:
             raise BadParameter("a metric with tiers does not answer mode: request the histogram")
-        numbers = family_for(mechanism).statistic(*parts[0]).numbers
+        numbers = family_for(mechanism).statistic(*tiers[0]).numbers
         largest: int = _noise().largest(list(map(int, numbers)), 2 * reports_each / policy.epsilon)
         return [_name_alone(labels[largest])]
     place = labels.index(value) if query == "count" else None
     noisy_tiers = [
-        _add_noise(*part, place, policy, reports_each) for part in parts if part[1].reports
+        _add_noise(*tier, place, policy, reports_each) for tier in tiers if tier[1].reports
     ]
-    reports = [totals.reports for _, totals in parts if totals.reports]
+    reports = [totals.reports for _, totals in tiers if totals.reports]
     figures, noise_variances = noisy_tiers[0]
     if len(noisy_tiers) > 1:
-        scales = tier_scales([float((part.stderrs**2).mean()) for part, _ in noisy_tiers], reports)
-        figures = merged_tiers([part for part, _ in noisy_tiers], reports, scales)
+        scales = tier_scales([float((tier.stderrs**2).mean()) for tier, _ in noisy_tiers], reports)
+        figures = merged_tiers([tier for tier, _ in noisy_tiers], reports, scales)
         noise_variances = scales**2 @ np.array([noise for _, noise in noisy_tiers])
     reach = np.full_like(noise_variances, reach_of(CONFIDENCE))
     if policy.mechanism == "laplace":

@@ -296,12 +296,12 @@ def crowds_since(accounts: Iterable[Account], day: int) -> float:
     )
 
 
-def _enter(days: dict[int, float], day: int, cost: float) -> None:
+def _enter(cost_by_day: dict[int, float], day: int, cost: float) -> None:
     """Adds a cost to a day; above the limit of days the oldest are summed up."""
-    days[day] = days.get(day, 0.0) + cost
-    while len(days) > _DAYS:
-        oldest, after, *_ = sorted(days)
-        days[after] += days.pop(oldest)
+    cost_by_day[day] = cost_by_day.get(day, 0.0) + cost
+    while len(cost_by_day) > _DAYS:
+        oldest, after, *_ = sorted(cost_by_day)
+        cost_by_day[after] += cost_by_day.pop(oldest)
 
 
 def _sums_by_span(days: Mapping[int, float], now: float) -> dict[int, float]:

@@ -57,7 +57,7 @@ class PrivSet(pure.PureMechanism[int]):
     meet: Probability = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
     layout: Subset = field(init=False, repr=False)
-    missing: Fraction = field(init=False, repr=False, compare=False)
+    miss: Fraction = field(init=False, repr=False, compare=False)
     ways: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     NAME = "privset"
@@ -82,12 +82,12 @@ class PrivSet(pure.PureMechanism[int]):
             raise BadParameter(f"most {self.most} is outside [1, {self.categories}], of all values")
         d, most, odds = self.categories, self.most, exp_at_most(self.epsilon)
         size, k = d + most, _choice_of(self.categories, self.most, float(odds))
-        missing = prod((Fraction(size - k - j, size - j) for j in range(most)), start=Fraction(1))
-        hit_weight = odds * (1 - missing)
-        meet = Probability.at_most(hit_weight / (hit_weight + missing))  # PRIVACY: down, to uniform
+        miss = prod((Fraction(size - k - j, size - j) for j in range(most)), start=Fraction(1))
+        hit_weight = odds * (1 - miss)
+        meet = Probability.at_most(hit_weight / (hit_weight + miss))  # PRIVACY: down, to uniform
         pick, disjoint = Fraction(k, size), Fraction(k, size - most)
-        hit, left_out = meet.exact / (1 - missing), meet.complement.exact
-        channel = pure.Pure(pick * hit, (pick - missing * disjoint) * hit + disjoint * left_out)
+        hit, left_out = meet.exact / (1 - miss), meet.complement.exact
+        channel = pure.Pure(pick * hit, (pick - miss * disjoint) * hit + disjoint * left_out)
         # Number of choices with j members of the set: C(most, j) C(D-most, k-j), for j from 1.
         counts = [comb(most, j) * comb(d, k - j) for j in range(1, min(most, k) + 1)]
         set_derived(
@@ -95,7 +95,7 @@ class PrivSet(pure.PureMechanism[int]):
             meet=meet,
             channel=channel,
             layout=Subset(size, k),
-            missing=missing,
+            miss=miss,
             ways=tuple(accumulate(counts)),
         )
 
@@ -109,7 +109,7 @@ class PrivSet(pure.PureMechanism[int]):
         hit_chance, missed = self._chances()
         # Choices that have none of either.
         disjoint = Fraction(comb(size - 2 * most, k), comb(size, k))
-        return (hit_chance - missed) * (self.missing - disjoint)
+        return (hit_chance - missed) * (self.miss - disjoint)
 
     def check(self, value: Any) -> None:
         """Raises ValueOutOfDomain unless `value` is a set of [0, categories), as bits."""
@@ -135,8 +135,8 @@ class PrivSet(pure.PureMechanism[int]):
         if size <= self.most:
             hits += sum(1 for cell in cells if self.categories <= cell < self._fill_end(size))
             return hit_chance if hits else missed
-        misses = Fraction(comb(size - hits, self.most), comb(size, self.most))
-        return hit_chance * (1 - misses) + missed * misses
+        miss = Fraction(comb(size - hits, self.most), comb(size, self.most))
+        return hit_chance * (1 - miss) + missed * miss
 
     def randomize(self, value: int, source: BitSource) -> bytes:
         self.check(value)
@@ -174,7 +174,7 @@ class PrivSet(pure.PureMechanism[int]):
 
     def _chances(self) -> tuple[Fraction, Fraction]:
         """Chances of a choice that meets the set, and of one that does not, times all choices."""
-        return self.meet.exact / (1 - self.missing), self.meet.complement.exact / self.missing
+        return self.meet.exact / (1 - self.miss), self.meet.complement.exact / self.miss
 
     def _fill_end(self, size: int) -> int:
         """The end of the cells of dummy members that fill up a set of this size."""
@@ -183,13 +183,13 @@ class PrivSet(pure.PureMechanism[int]):
 
 def _choice_of(categories: int, most: int, odds: float) -> int:
     """How many values to send for the least variance of an absent one, alike on all machines."""
-    size, missing = categories + most, 1.0
+    size, miss = categories + most, 1.0
     best, least = 1, inf
     for k in range(1, categories + 1):
-        missing *= (categories - k + 1) / (size - k + 1)
-        total = odds * (1 - missing) + missing
+        miss *= (categories - k + 1) / (size - k + 1)
+        total = odds * (1 - miss) + miss
         p = odds * k / size / total
-        q = (odds * (k / size - missing * k / categories) + missing * k / categories) / total
+        q = (odds * (k / size - miss * k / categories) + miss * k / categories) / total
         variance = q * (1 - q) / ((p - q) * (p - q)) if p > q else inf
         if variance < least:
             best, least = k, variance

@@ -236,19 +236,19 @@ def _best_alphabet(text: str, size: int) -> tuple[_Code, _Alphabet]:
     best, max_letters, min_bits = _alphabets()[0], -1, size
     for candidate in _alphabets():
         (_, needed), alphabet = candidate
-        count, letters = 0, min(len(text), (size - needed) // alphabet.least)
-        if letters + 1 < max_letters or (
-            letters < max_letters and needed + letters * alphabet.least >= min_bits
+        fitting, possible = 0, min(len(text), (size - needed) // alphabet.least)
+        if possible + 1 < max_letters or (
+            possible < max_letters and needed + possible * alphabet.least >= min_bits
         ):
             continue
         for _, bit_count in _codes(alphabet, text):
             if needed + bit_count > size:
                 # If not even the first letter fits, only the alphabet is encoded.
-                needed += 0 if count else bit_count
+                needed += 0 if fitting else bit_count
                 break
-            count, needed = count + 1, needed + bit_count
-        if count > max_letters or (count == max_letters and needed < min_bits):
-            best, max_letters, min_bits = candidate, count, needed
+            fitting, needed = fitting + 1, needed + bit_count
+        if fitting > max_letters or (fitting == max_letters and needed < min_bits):
+            best, max_letters, min_bits = candidate, fitting, needed
     return best
 
 

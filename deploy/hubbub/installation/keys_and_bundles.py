@@ -147,9 +147,9 @@ def _previous_bundle(previous: Path, line: Sequence[bytes], keys: Path) -> Bundl
     return old
 
 
-def _shuffler_authorities(roots: str) -> str:
+def _shuffler_authorities(roots_pem: str) -> str:
     """Those authorities in PEM that devices must trust."""
-    authorities = authorities_of("shuffler", roots)
+    authorities = authorities_of("shuffler", roots_pem)
     if not authorities:
         raise BundleRefused(
             "the roots contain no authority of the shuffler; give the ca.pem of: hubbub keys tls"

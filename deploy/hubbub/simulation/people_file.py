@@ -265,7 +265,7 @@ def read_days(path: Path, rows: Rows, metric: Metric) -> Days:
     code, codes = coder(metric), dict[Any, int]()
     people: dict[str, int] = {}
     memo: dict[tuple[str, ...], tuple[int, int]] = {}  # many lines are equal
-    columns = [array("q") for _ in range(4)]
+    day_place_count_person = [array("q") for _ in range(4)]
     places = [head.index(name) for name in ("day", *names)]
     for line, row in rows:
         try:
@@ -284,16 +284,22 @@ def read_days(path: Path, rows: Rows, metric: Metric) -> Days:
                 f'"{metric.name}"{_listing(metric, error)}, and in count a whole number of people'
             ) from error
         who = people.setdefault(last, len(people)) if other == "person" else 0
-        for column, cell in zip(columns, (*memo[key], count, who), strict=True):
+        for column, cell in zip(day_place_count_person, (*memo[key], count, who), strict=True):
             column.append(cell)
-    return _days(path, columns, tuple(codes), by_person=other == "person")
+    return _days(path, day_place_count_person, tuple(codes), by_person=other == "person")
 
 
 def _days(
-    path: Path, columns: "Sequence[array[int]]", codes: tuple[Any, ...], *, by_person: bool
+    path: Path,
+    day_place_count_person: "Sequence[array[int]]",
+    codes: tuple[Any, ...],
+    *,
+    by_person: bool,
 ) -> Days:
-    """Makes Days from columns of equal length: day, index of the code, count, and person."""
-    day, place, number, person = (np.frombuffer(column, np.int64) for column in columns)
+    """Makes Days from four columns of equal length; a place is the index of the code."""
+    day, place, number, person = (
+        np.frombuffer(column, np.int64) for column in day_place_count_person
+    )
     if not len(day) or day.max() - day.min() >= _MAX_DAYS:
         raise BadParameter(f"--values {path}: write lines of 1 to {_MAX_DAYS:,} days")
     days, order = np.unique(day, return_inverse=True)

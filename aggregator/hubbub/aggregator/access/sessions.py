@@ -101,20 +101,20 @@ class Sessions:
         return None if body is None else Begun(**body)
 
     def _encrypt(self, kind: str, body: Begun | Session) -> str:
-        text = json.dumps({"kind": kind, **asdict(body)}, separators=(",", ":")).encode()
-        return self._seal.encrypt_at_time(text, int(self._clock())).decode()
+        encoded = json.dumps({"kind": kind, **asdict(body)}, separators=(",", ":")).encode()
+        return self._seal.encrypt_at_time(encoded, int(self._clock())).decode()
 
     def _decrypt(self, kind: str, cookie: str, seconds: int | None = None) -> dict[str, Any] | None:
         try:
             sealed, now = cookie.encode(), int(self._clock())
-            text = (
+            decrypted = (
                 self._seal.decrypt(sealed)
                 if seconds is None
                 else self._seal.decrypt_at_time(sealed, seconds, now)
             )
         except (InvalidToken, ValueError):
             return None
-        body: dict[str, Any] = json.loads(text)  # we sealed it, so we wrote it
+        body: dict[str, Any] = json.loads(decrypted)  # we sealed it, so we wrote it
         return body if body.pop("kind") == kind else None
 
 

@@ -404,7 +404,11 @@ def bucket_keys(tags: str, generations: bytes) -> list[str]:
     for generation, part in enumerate(generations.split(), start=1):
         packed = b"=" in part
         buckets = int(part.split(b"=" if packed else b":")[0])
-        places = range(-(-buckets // _BUCKETS) if packed else buckets)
+        key_numbers = range(-(-buckets // _BUCKETS) if packed else buckets)
         kinds = ("",) if packed else ("", "+")
-        keys += [f"{tags}:{generation}.{place}{kind}" for place in places for kind in kinds]
+        keys += [
+            f"{tags}:{generation}.{key_number}{kind}"
+            for key_number in key_numbers
+            for kind in kinds
+        ]
     return keys

@@ -241,9 +241,9 @@ def _tail(mechanism: Any, devices: int, repeats: int) -> Tail | None:
     step = _permanent_step(mechanism)
     if step is None:  # repeated answers are the same
         return pure_tail(mechanism.channel, devices)
-    lied, fresh_gap = float(step[1]), float(step[2])
-    lie = float(mechanism.channel.q) - lied * fresh_gap
-    return repeated_tail(lied, lie + fresh_gap, lie, devices, repeats)
+    lie_chance, fresh_gap = float(step[1]), float(step[2])
+    lie = float(mechanism.channel.q) - lie_chance * fresh_gap
+    return repeated_tail(lie_chance, lie + fresh_gap, lie, devices, repeats)
 
 
 def _bucket_holders(
@@ -348,13 +348,13 @@ def spreads(mechanism: Any, repeats: int) -> tuple[float, float]:
     step = _permanent_step(mechanism)
     if step is None:
         return true_spread * repeats, other_spread * repeats
-    keep_chance, lied, fresh_gap = step
+    keep_chance, lie_chance, fresh_gap = step
     # Variance of a permanent bit with chance b, seen through the fresh step: seen^2 b (1 - b).
     unit = (fresh_gap / (mechanism.channel.p - mechanism.channel.q)) ** 2
     repeats_after_first = repeats - 1
     return true_spread + repeats_after_first * float(
         unit * keep_chance * (1 - keep_chance)
-    ), other_spread + repeats_after_first * float(unit * lied * (1 - lied))
+    ), other_spread + repeats_after_first * float(unit * lie_chance * (1 - lie_chance))
 
 
 def _permanent_step(mechanism: AnyMechanism) -> tuple[Fraction, Fraction, Fraction] | None:
@@ -366,21 +366,21 @@ def _permanent_step(mechanism: AnyMechanism) -> tuple[Fraction, Fraction, Fracti
         case LongitudinalGrr():
             other_count = mechanism.categories - 1
             keep_chance = mechanism.permanent.exact
-            lied = mechanism.permanent.complement.exact / other_count
+            lie_chance = mechanism.permanent.complement.exact / other_count
             fresh_gap = mechanism.fresh.exact - mechanism.fresh.complement.exact / other_count
         case LongitudinalHash():  # the function is for life, too, and who collides under it
             step = _permanent_step(mechanism.response)
             assert step is not None  # noqa: S101 a long.grr has one
             keep_chance, other, fresh_gap = step
             collide = mechanism.transform.collisions
-            lied = collide * keep_chance + (1 - collide) * other
+            lie_chance = collide * keep_chance + (1 - collide) * other
         case LongitudinalUnary():
-            keep_chance, lied = Fraction(1, 2), mechanism.rare.exact
+            keep_chance, lie_chance = Fraction(1, 2), mechanism.rare.exact
             fresh_gap = 1 - 2 * mechanism.flip.exact
         case BasicRappor():
-            lied = mechanism.chain.flip.exact
-            keep_chance = 1 - lied
+            lie_chance = mechanism.chain.flip.exact
+            keep_chance = 1 - lie_chance
             fresh_gap = mechanism.chain.one_after_one.exact - mechanism.chain.one_after_zero.exact
         case _:
             return None
-    return keep_chance, lied, fresh_gap
+    return keep_chance, lie_chance, fresh_gap

@@ -106,15 +106,17 @@ def _with_fixed_sum(
 
 def worst_variance(mechanism: Any, promise: Crowd) -> float:
     """Largest variance of a crowd's mean, with noise dummies, times the reports squared."""
-    shares, reports = mechanism.contributions, promise.reports
-    steps = len(shares) - 1
+    contributions, reports = mechanism.contributions, promise.reports
+    steps = len(contributions) - 1
 
     def variance(place: float) -> float:
         noise_variance = 0.0
         if promise.sum_noise:
-            noise_variance = promise.sum_noise.variance * (shares[1] - shares[0]) ** 2
+            noise_variance = promise.sum_noise.variance * (contributions[1] - contributions[0]) ** 2
         elif promise.noise:
-            noise_variance = promise.noise.variance * sum((share - place) ** 2 for share in shares)
+            noise_variance = promise.noise.variance * sum(
+                (contribution - place) ** 2 for contribution in contributions
+            )
         return float(mechanism.variance(place * reports, reports)) + noise_variance
 
     # Halfway between two steps, where rounding adds most: at the end and in the middle.

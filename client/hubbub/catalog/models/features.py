@@ -57,10 +57,10 @@ class Feature:
         """The name of each column, and its range in its own unit."""
         if self.is_listed:
             return tuple((f"{self.name}={say}", 0.0, 1.0) for say in self.says)
-        ends = [float(end) for end in self.says]
-        if len(ends) == _PAIR:
-            return ((self.name, ends[0], ends[1]),)
-        return tuple((f"{self.name} in [{a:g}, {b:g})", 0.0, 1.0) for a, b in pairwise(ends))
+        edges = [float(edge) for edge in self.says]
+        if len(edges) == _PAIR:
+            return ((self.name, edges[0], edges[1]),)
+        return tuple((f"{self.name} in [{a:g}, {b:g})", 0.0, 1.0) for a, b in pairwise(edges))
 
     def coded(self, value: Any) -> tuple[list[float], bool]:
         """A value as columns in [0, 1], and whether it was clipped. Raises ValueOutOfDomain."""
@@ -76,13 +76,13 @@ class Feature:
             return [float(value == say) for say in self.says], False
         if not (isinstance(value, bool) or is_number(value)):
             raise ValueOutOfDomain(f'feature "{self.name}": the value is not a finite number')
-        ends = [float(end) for end in self.says]
-        clamped = min(max(float(value), ends[0]), ends[-1])
+        edges = [float(edge) for edge in self.says]
+        clamped = min(max(float(value), edges[0]), edges[-1])
         clipped = clamped != value
-        if len(ends) == _PAIR:
-            return [(clamped - ends[0]) / (ends[1] - ends[0])], clipped
-        band = max((index for index, end in enumerate(ends[:-1]) if clamped >= end), default=0)
-        return [float(band == index) for index in range(len(ends) - 1)], clipped
+        if len(edges) == _PAIR:
+            return [(clamped - edges[0]) / (edges[1] - edges[0])], clipped
+        band = max((index for index, edge in enumerate(edges[:-1]) if clamped >= edge), default=0)
+        return [float(band == index) for index in range(len(edges) - 1)], clipped
 
 
 def features_of(table: Mapping[str, Any]) -> tuple[Feature, ...]:

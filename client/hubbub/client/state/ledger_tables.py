@@ -177,11 +177,11 @@ def adopt(rows: Rows, agreed: StateMoment) -> None:
 
 def inherit(rows: Rows, former: DeviceState) -> None:
     """Adopts the stricter values of this state and of `former`, another operator's."""
-    now = device_state(rows)
-    consent = agreed(former.consent, now.consent, ordered=False)
-    if consent.generation != now.consent.generation:
+    own_state = device_state(rows)
+    consent = agreed(former.consent, own_state.consent, ordered=False)
+    if consent.generation != own_state.consent.generation:
         purge(rows, DISABLED)
-    save(rows, merged(now.accounts, former.accounts))
+    save(rows, merged(own_state.accounts, former.accounts))
     set_meta(rows, **asdict(consent))
     count(rows, [OPERATOR_CHANGED])
 

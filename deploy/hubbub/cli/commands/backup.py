@@ -119,7 +119,7 @@ class RestoreOptions:
 )
 def _backup(options: BackupOptions) -> None:
     folder, home, passphrase = options.folder, options.home, options.passphrase
-    lock = lock_with(_secret(passphrase)) if passphrase else lock_for(options.recipient)
+    encryption = lock_with(_secret(passphrase)) if passphrase else lock_for(options.recipient)
     if not home.is_dir():
         raise StateUnusable(f"{home}: is not a folder; give that of `hubbub up` or `hubbub init`")
     urls = {role: _url(role, home) for role in ROLES}
@@ -128,7 +128,7 @@ def _backup(options: BackupOptions) -> None:
             with ExitStack() as stack, _bars("bytes") as progress:
                 files = {role: stack.enter_context(_rdb(folder, role).open("xb")) for role in ROLES}
                 asyncio.run(read_together(urls, files, progress))
-            absent = pack(home, folder / "installation.age", lock, passphrase)
+            absent = pack(home, folder / "installation.age", encryption, passphrase)
             write_manifest(folder)
     except StoreUnavailable as error:
         if url_of(home, "aggregator"):

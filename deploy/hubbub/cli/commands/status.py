@@ -234,15 +234,15 @@ def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row)
 
 def _equation(answer: Mapping[str, Any], total: Row) -> str:
     """The law with its figures, and whether it holds."""
-    numbers = {
+    texts = {
         column.field: f"{cell(column, total, of_means=False)} {column.title}"
         for column in columns_of("status", answer)
         if column.field in TERMS
     }
-    come = numbers["acknowledged"]
+    come = texts["acknowledged"]
     if total["dummies"]:
-        come += f" + {numbers['dummies']}"
-    parts = " + ".join(numbers[term] for term in _shown_terms(total))
+        come += f" + {texts['dummies']}"
+    parts = " + ".join(texts[term] for term in _shown_terms(total))
     if not answer["complete"]:
         return f"{come} = {parts}"
     verdict = "The law balances." if answer["balanced"] else "THE LAW DOES NOT BALANCE."

@@ -47,15 +47,15 @@ class EstimatesOptions:
 )
 def _write(options: TotalsOptions) -> int:
     async def write(writer: TotalsWriter) -> int:
-        number = await writer.look()
+        new_count = await writer.look()
         closed = len([window async for window, _ in writer.closed_windows()])
         if not closed:
             say(f"{options.place}: nothing written; {await writer.first_closing()}")
-        elif number == closed:
-            say(f"{options.place}: {several(number, 'window')} written")
+        elif new_count == closed:
+            say(f"{options.place}: {several(new_count, 'window')} written")
         else:
             say(
-                f"{options.place}: {several(number, 'window')} written of {closed:,} closed; "
+                f"{options.place}: {several(new_count, 'window')} written of {closed:,} closed; "
                 "hubbub totals verify reads the files of the others"
             )
         return 0
