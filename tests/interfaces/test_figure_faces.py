@@ -226,7 +226,7 @@ def test_a_week_that_accepts_reports_is_left_out_or_has_a_note(address: str) -> 
     ("words", "message"),
     [
         (["theme"], 'metric "theme" has no figures'),
-        (["checkout", "--cohorts"], 'metric "checkout" is of kind funnel and has no cohorts'),
+        (["checkout", "--cohorts"], 'metric "checkout" of kind funnel has no cohorts'),
         (["checkout", "--by", "os"], 'kind = "funnel" can have none: leave "by" out'),
         (["use", "--by", "oss"], '(public fields: os; experiment: none); did you mean "os"?'),
         (["comeback", "--epochs", str(WEEK - 3)], "100 reports each, and there is 20"),

@@ -281,7 +281,7 @@ def test_mistakes_of_the_app_raise_only_if_strict(signed: Signed, client_of: Cli
     strict = client_of(MemoryStore(), strict=True)
     with pytest.raises(UnknownMetric):
         strict.person("ann").arm("unknown")
-    with pytest.raises(BadParameter, match="public must be"):
+    with pytest.raises(BadParameter, match='"public" must be'):
         strict.person("ann", public=public)  # type: ignore[arg-type]
     issuer = TokenIssuer(Tokens("https://issuer.example.org"), bytes(32))
     bundle = replace(signed.bundle, tokens=issuer)
@@ -428,7 +428,7 @@ def test_estimates_of_visitors_hold_with_four_workers(
 def test_an_invalid_store_or_persons_argument_is_refused_at_once(signed: Signed) -> None:
     with pytest.raises(BadParameter, match="no read and replace; give SQLStore"):
         Persons(cast("Any", object()), bytes(32))
-    with pytest.raises(BadParameter, match="connect is not a function"):
+    with pytest.raises(BadParameter, match='"connect" is not a function'):
         SQLStore(cast("Any", object()))
     store = cast("Any", RedisStore(None))
     with pytest.raises(BadParameter, match=r"give Persons\(store, key\)"):

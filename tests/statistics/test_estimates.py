@@ -165,7 +165,7 @@ def test_answers_of_buckets_have_ranges() -> None:
     assert [v.value for v in result.values] == ["[0, 2.5)", "[2.5, 5)", "[5, 7.5)", "[7.5, 10]"]
     assert abs(result.values[0].estimate - 3000) < 5.2 * result.values[0].stderr
     assert mechanism.randomize(10, coins)  # the last range holds its end
-    with pytest.raises(BadParameter, match="leave candidates out"):
+    with pytest.raises(BadParameter, match='leave "candidates" out'):
         answer(mechanism, totals, None, ["x"])
 
 

@@ -150,7 +150,7 @@ def test_the_caller_chooses_the_accepted_share_of_false_strings() -> None:
             _likely(TREE, totals, share)
     other = ProjectiveResponse(4.0, 2)
     other_totals = Totals(cells=(1,) * other.layout.size, reports=other.layout.size)
-    with pytest.raises(BadParameter, match="projective finds no strings: leave likely out"):
+    with pytest.raises(BadParameter, match='projective finds no strings: leave "likely" out'):
         likely([(other, other_totals)], answer(other, other_totals, ["a", "b"]), 0.5)
 
 

@@ -74,7 +74,7 @@ def test_with_tokens_accounts_limit_the_effect_of_fakes(tmp_path: Path, capsys: 
     assert "--accounts needs --others N" in refusal_of(capsys, *arguments[:-2])
     source.write_text(CATALOG)
     assert main(arguments) == 2
-    assert "accounts limit no reports, since the catalog has no tokens" in capsys.readouterr().err
+    assert "--accounts limits nothing, since the catalog has no tokens" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", [["--set", "1", "1"], ["--set", "40", "50"], ["--parts", "3"]])
@@ -180,7 +180,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: Capture) -> None:
         ("--values 3 --epsilon 1 --reports 9 --error 0.1", "give two of"),
         ("--ranges 16 0 60 --epsilon 2 --percentile 95 --within .02", "use 100 buckets"),
         ("--epsilon 1 --reports 9", "describe the question"),
-        ("--values 1 --epsilon 1 --reports 9", "1 values are outside [2, "),
+        ("--values 1 --epsilon 1 --reports 9", "count 1 is outside [2, "),
         ("--values 4 --epsilon 99 --reports 9", "epsilon 99.0 is outside"),
         ("--values 4 --epsilon 1 --reports 0", "reports 0 is outside"),
         ("--values 4 --error 0.1 --reports 0", "reports 0 is outside"),

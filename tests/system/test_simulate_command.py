@@ -269,7 +269,7 @@ def test_a_mean_has_neither_marks_nor_a_top_list(capsys: Capture) -> None:
         ("theme", "a,500\n", "--reports -3", "--reports -3 is outside"),
         ("theme", "a,500\n", "--seed -3", "--seed -3 is below 0"),
         ("theme", "a,500\n", "--confidence 1", "confidence 1.0 is outside"),
-        ("theme", "a,500\n", "--candidates truth.csv", "not over strings: leave candidates"),
+        ("theme", "a,500\n", "--candidates truth.csv", 'not over strings: leave "candidates"'),
         ("some_kept", "a,500\n", "--epochs 2", "rehearsed over one epoch"),
     ],
 )
@@ -474,7 +474,10 @@ def test_listed_beginnings_leave_the_bits_to_the_rest(
         ('beginnings = "https://"', "must be a list of 1 to 255 texts, none empty and none twice"),
         ("beginnings = []", "must be a list of 1 to 255 texts, none empty and none twice"),
         ('beginnings = ["a", "a"]', "lists a value twice; remove one"),
-        ('mechanism = "cms"\nbeginnings = ["a"]', "cms is not a prefix tree; leave beginnings out"),
+        (
+            'mechanism = "cms"\nbeginnings = ["a"]',
+            'cms is not a prefix tree; leave "beginnings" out',
+        ),
     ],
 )
 def test_beginnings_that_cannot_be_are_refused(

@@ -121,7 +121,7 @@ def test_an_answer_asks_for_what_fits_the_metric(mechanism: Rappor) -> None:
     totals = tally(mechanism.layout, (mechanism.randomize(value, coins) for value in values))
     with pytest.raises(BadParameter, match="name the strings to look for"):
         answer(mechanism, totals, None)
-    with pytest.raises(BadParameter, match="leave candidates out"):
+    with pytest.raises(BadParameter, match='leave "candidates" out'):
         answer(build("rr", epsilon=1.0), Totals(cells=[1, 2], reports=3), ["no", "yes"], ["no"])
     with pytest.raises(BadParameter, match="needs listed values"):
         answer(build("rr", epsilon=1.0), Totals(cells=[1, 2], reports=3), None)

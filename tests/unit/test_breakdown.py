@@ -90,7 +90,7 @@ def test_an_app_without_its_public_values_is_refused(tmp_path: Path) -> None:
     bundle = _bundle(tmp_path)
     with pytest.raises(BadParameter, match="metrics are split by os, version"):
         memory_client(bundle)
-    with pytest.raises(BadParameter, match="public must be a mapping of texts"):
+    with pytest.raises(BadParameter, match='"public" must be a mapping of texts'):
         memory_client(bundle, public={"os": 1})  # type: ignore[dict-item]
     client = memory_client(bundle, public={"os": "linux", "version": "2.0"})
     with pytest.raises(UnknownMetric, match="has no metric of this name; it has theme"):

@@ -58,7 +58,7 @@ WRONG = [
     ("tiers = [0.5, 1.0]", "tiers = [0.0]", "crashed", "tiers", "must ascend from 0.0009765625"),
     ("tiers = [0.5, 1.0]", 'tiers = ["low"]', "crashed", "tiers", "write tiers ="),
     ("tiers = [0.5, 1.0]", "tiers = 0.5", "crashed", "tiers", "write tiers ="),
-    ("bits = 16", "bits = 16\ntiers = [0.5]", "homepage", "mechanism", "leave tiers out"),
+    ("bits = 16", "bits = 16\ntiers = [0.5]", "homepage", "mechanism", 'leave "tiers" out'),
     ("[metrics.theme]", "[metrics.Theme]", "Theme", "name", "rename the metric"),
     ("[metrics.theme]", "[metrics.'a|b']", "a|b", "name", "rename the metric"),
 ]

@@ -630,7 +630,7 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
             "write both, with different texts",
         ),
         ('positive = "left"', 'negative = "stayed"', "write both, with different texts"),
-        ('positive = "left"', 'positive = "left"\npenalty = 1.0', "penalty is for ridge"),
+        ('positive = "left"', 'positive = "left"\npenalty = 1.0', '"penalty" is for ridge'),
         ('positive = "left"', 'classes = ["a", "b", "c"]', '"classes": is of softmax'),
         (
             'classes = ["none", "month", "year"]',
@@ -646,7 +646,7 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
         ('["none", "month", "year"]', '["a", "b", "a"]', '"classes": lists a value twice'),
         ('["none", "month", "year"]', '["a", "b", " "]', "an empty class"),
         ('["none", "month", "year"]', '["a", "b", "c"]\nrange = [0, 9]', "softmax has none"),
-        ('["none", "month", "year"]', '["a", "b", "c"]\npositive = "a"', "softmax has classes"),
+        ('["none", "month", "year"]', '["a", "b", "c"]\npositive = "a"', 'softmax has "classes"'),
         (
             "hours = [0, 40]",
             f"hours = {[*range(701)]}",

@@ -115,7 +115,7 @@ def test_the_local_epsilon_is_the_largest_whose_rounds_together_keep_the_promise
             "or with half of the words near: nothing",
         ),
         ("crowd = 300\n", "crowd = 300\nmin_batch = 20\n", "must be the crowd, 300; leave it out"),
-        ("rounds_each = 2", "rounds_each = 6", "above 5, the number of all rounds with round 0"),
+        ("rounds_each = 2", "rounds_each = 6", "above 5, the number of rounds including round 0"),
         ("rounds_each = 2", "rounds_each = 0", '"rounds_each": must be a whole number in'),
         ("crowd = 300\n", 'crowd = 300\ncentral_period = "30d"\n', "is not known of a model"),
         ("central_epsilon = 2.0", "central_epsilon = 0.1", "the smallest possible: gather"),

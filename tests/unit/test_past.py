@@ -338,7 +338,7 @@ def test_events_that_an_app_reports_are_captured(
             "day",
             '"breakdown": cannot be used .* no longer be that of the events; .* an experiment',
         ),
-        ('rate = { of = "a", per = "a", most = 2 }', "day", "must be two events"),
+        ('rate = { of = "a", per = "a", most = 2 }', "day", "must be different events"),
         ('rate = { of = "a", per = "b", most = 0 }', "day", r"most must be a whole number in \[1"),
         ('rate = { of = "a" }', "day", "must hold of, per and most"),
         ('rate = { of = "a", per = "b", least = 1 }', "day", "holds 'least', which is not known"),

@@ -533,7 +533,7 @@ def test_an_app_without_a_valid_account_is_refused(
     path.write_bytes(sign_bundle(_issued(plain.bundle, issuer), read_operator_key(plain.keys)))
     with pytest.raises(
         BadParameter,
-        match=r"give account = the key of an account at https\S+ \(or HUBBUB_ACCOUNT\)",
+        match=r"give account=KEY, an account's key at https\S+ \(or HUBBUB_ACCOUNT\)",
     ):
         Client.from_bundle(path, state_dir=tmp_path / "state")
     number: Any = 7

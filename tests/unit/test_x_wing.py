@@ -185,7 +185,7 @@ def test_the_kem_is_part_of_the_promise_and_cannot_be_removed(sealed: Signed) ->
 def test_a_batch_that_encryption_makes_too_large_is_refused(sealed: Signed) -> None:
     theme = sealed.bundle.metric("theme")
     replace(theme, kem="x25519", min_batch=100_000)
-    with pytest.raises(BadParameter, match=r"110.0 MiB, above 64; .* or leave kem out"):
+    with pytest.raises(BadParameter, match=r'110.0 MiB, above 64; .* or leave "kem" out'):
         replace(theme, min_batch=100_000)
 
 

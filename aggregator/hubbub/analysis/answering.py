@@ -159,9 +159,11 @@ def answer_tiers(
     mechanism, _ = live_tiers[0]
     family = family_for(mechanism)
     if family.KIND != "strings" and candidates:
-        raise BadParameter("this metric is not over strings: leave candidates out")
+        raise BadParameter('this metric is not over strings: leave "candidates" out')
     if family.KIND == "strings" and not candidates and not isinstance(family, Trees):
-        raise BadParameter("this metric is over strings: name the strings to look for (candidates)")
+        raise BadParameter(
+            'this metric is over strings: name the strings to look for, as "candidates"'
+        )
     names = candidates if family.KIND == "strings" else family.labels(mechanism, values)
     return family.answer(live_tiers, names, confidence, repeats)
 
@@ -175,13 +177,13 @@ def likely(tiers: Sequence[Tier], answered: Answer, false_share: float) -> tuple
     """
     if not 0 < false_share < 1:
         raise BadParameter(
-            f"likely {false_share} is outside (0, 1): write the accepted share of false strings, "
+            f"likely={false_share} is outside (0, 1): write the accepted share of false strings, "
             "such as 0.5"
         )
     live_tiers = with_reports(tiers)
     family = family_for(live_tiers[0][0])
     if not isinstance(family, Trees):
-        raise BadParameter(f"{live_tiers[0][0].NAME} finds no strings: leave likely out")
+        raise BadParameter(f'{live_tiers[0][0].NAME} finds no strings: leave "likely" out')
     return family.likely(live_tiers, answered, false_share)
 
 

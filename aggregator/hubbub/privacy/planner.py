@@ -213,8 +213,8 @@ def ratio_error(
         )
     if not 0 < numerator <= denominator <= 1:
         raise BadParameter(
-            "--ratio: write two shares in (0, 1], the numerator's and the denominator's, which "
-            "contains it: --ratio 0.1 0.4"
+            "--ratio: write two shares in (0, 1], the numerator's and then the larger "
+            "denominator's: --ratio 0.1 0.4"
         )
     mechanism = _row_mechanism(plan_row)
     size, (first, second) = question.size, np.eye(question.size)[:2]

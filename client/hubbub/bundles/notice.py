@@ -58,7 +58,7 @@ class Notice:
     def __post_init__(self) -> None:
         set_derived(self, line=line_of(self.handovers, self.operator))
         if not (_is_moment(self.number) and self.number and _is_moment(self.until)):
-            raise BadParameter(f"number and until must be whole and below {_LAST}")
+            raise BadParameter(f'"number" and "until" must be whole and below {_LAST}')
         for name, steps in self.steps.items():
             if not (isinstance(name, str) and NAME.fullmatch(name)):
                 raise BadParameter("a notice contains an invalid metric")

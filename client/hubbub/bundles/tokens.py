@@ -73,7 +73,7 @@ class TokenIssuer:
 
     def __post_init__(self) -> None:
         if len(self.public) != _PUBLIC_BYTES:
-            raise BadParameter("the issuer of tokens has no public key of 32 bytes")
+            raise BadParameter(f"the token issuer's public key is not {_PUBLIC_BYTES} bytes")
 
     def words(self) -> dict[str, Any]:
         """The JSON form."""

@@ -55,7 +55,7 @@ def cover_conflicts(metric: Any) -> dict[str, str]:
     if metric.limits.reports_per_epoch != 1:
         return {
             "limits": "reports_per_epoch must be 1 with a default: otherwise the number of reports "
-            "would show whether the app reported anything; write 1, or leave default out"
+            'would show whether the app reported anything; write 1, or leave "default" out'
         }
     return {}
 
@@ -79,7 +79,7 @@ def uncovered(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             problem = (
                 "is needed with cover: without it the time of a report would show that the app "
                 "reported something, and the aggregator could distinguish the report from a "
-                'filler; write default = "none", or leave cover out'
+                'filler; write default = "none", or leave "cover" out'
             )
             yield name, "default", problem
         elif metric.mix != "pool":

@@ -58,7 +58,7 @@ def check_discovery(metric: Any) -> None:
     elif mechanism.VALUES != "strings" or mechanism.FAMILY == "tree":
         raise BadParameter(
             f"discover: {metric.mechanism} takes neither listed values nor strings to look for; "
-            "leave discover out"
+            'leave "discover" out'
         )
 
 

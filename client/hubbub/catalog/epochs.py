@@ -149,9 +149,9 @@ def period_conflicts(fields: Mapping[str, Any]) -> dict[str, str]:
     if not fields.get("period") and not fields.get("report_on"):
         return {}
     if not fields.get("period"):
-        return {"report_on": 'is of a period; write period = "30d", or leave report_on out'}
+        return {"report_on": 'is of a period; write period = "30d", or leave "report_on" out'}
     if not fields.get("report_on"):
-        return {"period": f'is of report_on; write report_on = "{ONE_DAY}", or leave period out'}
+        return {"period": f'is of report_on; write report_on = "{ONE_DAY}", or leave "period" out'}
     problems = {}
     if fields.get("epoch", "day") != "day":
         problems["epoch"] = 'must be "day" with report_on, which is of a day'

@@ -341,7 +341,7 @@ class Metric:
             refuse_uneven_lies(self.mechanism, randomizer)
         if self.tiers and "epsilon" not in self.arguments:
             raise BadParameter(
-                f"{self.mechanism} has no epsilon of its own to scale; leave tiers out"
+                f'{self.mechanism} has no epsilon of its own to scale; leave "tiers" out'
             )
         memoized = randomizer if isinstance(randomizer, Memoized) else None
         index = {value: place for place, value in enumerate(self.values or ())}

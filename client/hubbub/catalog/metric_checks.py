@@ -59,17 +59,17 @@ def _refuse_misfits(metric: Any) -> None:
     if listed != (values is not None):
         raise BadParameter(f"{mechanism} {'needs' if listed else 'takes no'} values")
     if REGISTRY[mechanism].FAMILY == "pairs" and metric.release:
-        raise BadParameter("a metric of parts cannot be released; leave release out")
+        raise BadParameter('a metric of parts cannot be released; leave "release" out')
     if not isinstance(metric.candidates, tuple):
         raise BadParameter("candidates must be the strings of the file that the catalog names")
     if metric.candidates and kind != "strings":
-        raise BadParameter(f"{mechanism} is not over strings; leave candidates out")
+        raise BadParameter(f'{mechanism} is not over strings; leave "candidates" out')
     metric.value_kind.check(metric, kind)
     if metric.beginnings and REGISTRY[mechanism].FAMILY != "tree":
-        raise BadParameter(f"{mechanism} is not a prefix tree; leave beginnings out")
+        raise BadParameter(f'{mechanism} is not a prefix tree; leave "beginnings" out')
     check_ranges(mechanism, values, metric.ranges)
     if metric.unit and kind not in {"numbers", "vectors"} and not metric.edges:
-        raise BadParameter(f"{mechanism} is not over numbers; leave unit out")
+        raise BadParameter(f'{mechanism} is not over numbers; leave "unit" out')
     if metric.alert:
         paired = REGISTRY[mechanism].FAMILY == "pairs"
         cells = cell_names(values, metric.parameters.get("ways", 2)) if paired else values
@@ -86,7 +86,7 @@ def refuse_large_batch(min_batch: int, randomizer: AnyMechanism, kem: Kem) -> No
         raise BadParameter(
             f"a minimum batch of {min_batch} reports is {size}; "
             "lower min_batch or choose a shorter payload"
-            + (", or leave kem out" if kem != X25519 else "")
+            + (', or leave "kem" out' if kem != X25519 else "")
         )
 
 

@@ -35,7 +35,7 @@ class SQLStore:
         if placeholder not in {"?", "%s"} or not table.isidentifier():
             raise BadParameter('placeholder is not "?" or "%s", or table is not a plain name')
         if not callable(connect):
-            raise BadParameter("connect is not a function; give one that opens a connection")
+            raise BadParameter('"connect" is not a function; give one that opens a connection')
         self._connect = connect
         words = {
             "read": f"SELECT record FROM {table} WHERE person = ?",  # noqa: S608 a plain name

@@ -23,7 +23,7 @@ class PublicValues:
             for name, value in values.items()
         ):
             raise BadParameter(
-                "public must be a mapping of texts, or a function that returns it, as "
+                '"public" must be a mapping of texts, or a function that returns it, as '
                 '{"os": "linux"}'
             )
         self._values = dict(values)

@@ -70,7 +70,7 @@ class Plan:
         """Raises BadParameter if there are candidates and the metric is not over strings."""
         if self.candidates and family_for(self.metric.randomizer).KIND != "strings":
             raise BadParameter(
-                f'metric "{self.metric.name}" is not over strings: leave candidates out'
+                f'metric "{self.metric.name}" is not over strings: leave "candidates" out'
             )
 
     @property

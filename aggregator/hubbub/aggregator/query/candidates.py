@@ -124,7 +124,7 @@ def _finds_none(metric: Metric) -> str:
         tree = f"{metric.base_name}/{FINDER}"
         return f"{why}: ask {tree} for likely ones (over HTTP tier={FINDER})"
     return (
-        f"{why}, so none are likely: leave likely out, or ask a metric with "
+        f'{why}, so none are likely: leave "likely" out, or ask a metric with '
         'mechanism = "tree", or with discover'
     )
 

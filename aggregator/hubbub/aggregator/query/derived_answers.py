@@ -200,7 +200,7 @@ def _shifts_between(
 ) -> list[PercentileShift]:
     """Shifts of the population's percentiles between two ranges of epochs."""
     if query.below:
-        raise BadParameter("a comparison has no share below a number: leave below out")
+        raise BadParameter('a comparison has no share below a number: leave "below" out')
     old, new = (ranks_for(metric, query, work.population) for work in (before, after))
     if old is None or new is None:
         return []

@@ -55,7 +55,7 @@ def select_epochs(
     `epochs`, or for an invalid text; the error lists the valid forms.
     """
     if chosen.last and chosen.epochs:
-        raise BadParameter("give epochs or last, not both")
+        raise BadParameter('give "epochs" or "last", not both')
     if chosen.last:
         oldest, newest = _epochs_until_now(chosen.last, length, now)
         return [epoch for epoch in all_epochs if oldest <= epoch <= newest]

@@ -111,12 +111,12 @@ class EstimateQuery:
             object.__setattr__(self, "percentiles", check_percentiles(self.percentiles))
         if self.anytime and (self.percentiles or self.below):
             raise BadParameter(
-                "intervals of percentiles are valid for one look only: leave anytime out, or "
-                "percentile and below"
+                'intervals of percentiles are valid for one look only: leave "anytime" out, or '
+                '"percentile" and "below"'
             )
         if self.likely and (self.candidates or self.lists):
             raise BadParameter(
-                "likely strings are found without candidates: leave out likely or candidates"
+                'likely strings are found without candidates: leave out "likely" or "candidates"'
             )
         try:
             for candidate in self.candidates:
@@ -229,7 +229,7 @@ def _answer(
             answer = replace(answer, values=rows, span=number_range(metric))
         return answer
     if query.candidates:
-        raise BadParameter("this metric is not over strings: leave candidates out")
+        raise BadParameter('this metric is not over strings: leave "candidates" out')
     values = metric.values or ()
     other = values.index(OTHER) if metric.other else None
     return answer_lists(lists, values, confidence, repeats, other)

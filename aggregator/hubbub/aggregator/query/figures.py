@@ -74,11 +74,11 @@ def meant_query(
     if query.anytime or query.percentiles or query.below:
         raise BadParameter(
             f'metric "{metric.name}" has figures, with intervals for one look and no percentiles: '
-            "leave anytime, percentile and below out"
+            'leave "anytime", "percentile" and "below" out'
         )
     if by_cohort and not kind.has_cohorts:
         raise BadParameter(
-            f'metric "{metric.name}" is of kind {metric.kind} and has no cohorts: leave cohorts out'
+            f'metric "{metric.name}" of kind {metric.kind} has no cohorts: leave "cohorts" out'
         )
     uses_all = query.range == NEWEST and kind.spans_epochs
     return (replace(query, range=EpochRange(epochs="all")) if uses_all else query), kind

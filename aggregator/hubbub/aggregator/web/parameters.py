@@ -256,7 +256,7 @@ def parse(raw: bytes) -> Candidates:
             raise _malformed(f"body.candidates.{len(strings) - 1}", "must be followed by , or ]")
         position, is_last = separator.end(), separator[1] == "]"
     if not _TAIL.match(text, position):
-        raise _malformed("body", "may only contain candidates")
+        raise _malformed("body", 'may only contain "candidates"')
     try:
         return Candidates(candidates=strings)
     except ValidationError as error:

@@ -45,7 +45,7 @@ NO_DUMMIES: Final[Mapping[str, Any]] = dict.fromkeys(_DUMMIES, 0)
 """Of a promise: without any."""
 _OF_EACH: Final = (
     "are only computed for epochs with separate promises; write a number beside "
-    "central_period, or leave dummies out"
+    'central_period, or leave "dummies" out'
 )
 
 FOLLOWING: Final = ("epsilon", "min_batch", "reports")

@@ -33,7 +33,7 @@ DUMMIES_OF_ONE: Final = "are made by devices, dummies by the shuffler; write onl
 # large enough may contain more reports than assumed, whose dummies leave with the next crowd.
 DUMMIES_OF_EPOCHS: Final = (
     "of devices may leave in another crowd than their report if crowds are rolling, and "
-    "then hide nobody; leave rolling out, or let the shuffler make the dummies"
+    'then hide nobody; leave "rolling" out, or let the shuffler make the dummies'
 )
 
 PROMISE: Final = ("central_epsilon", "crowd")
@@ -50,7 +50,7 @@ def central_conflicts(metric: Any) -> dict[str, str]:
             return {
                 "ways": f"{mechanism.ways} needs a crowd: at epsilon {metric.epsilon:g} a cell is "
                 f"off by {error:.2%} of {_MANY:,} reports; write central_epsilon and crowd, or "
-                "leave ways out"
+                'leave "ways" out'
             }
         message = "is only for a central promise; write central_epsilon and crowd"
         if crowd and crowd.count_epsilon is not None:

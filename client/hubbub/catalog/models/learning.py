@@ -233,21 +233,21 @@ class Learning:
     def __post_init__(self) -> None:
         check(self)
         if (self.kind == "ridge") != (self.penalty > 0):
-            raise BadParameter("penalty is for ridge only, which needs it: write penalty = 0.01")
+            raise BadParameter('"penalty" is for ridge only, which needs it: write penalty = 0.01')
         check_size(len(self.columns), len(self.classes), self.kind)
         check_classes(self.classes)
         if self.kind == "softmax" and (self.positive or self.negative):
-            raise BadParameter("positive and negative are for logistic; softmax has classes")
+            raise BadParameter('"positive" and "negative" are for logistic; softmax has "classes"')
         if self.kind in {"logistic", "softmax"} and self.range != (0.0, 1.0):
-            raise BadParameter(f"range is for a numeric label, and {self.kind} has none")
+            raise BadParameter(f'"range" is for a numeric label, and {self.kind} has none')
         if self.rounds_each > self.rounds + 1:
             raise BadParameter(
-                f"rounds_each {self.rounds_each} is above {self.rounds + 1}, the number of all "
-                "rounds with round 0: lower rounds_each, or raise rounds"
+                f"rounds_each {self.rounds_each} is above {self.rounds + 1}, the number of "
+                "rounds including round 0: lower rounds_each, or raise rounds"
             )
         if self.negative and self.positive in ("", self.negative):
             raise BadParameter(
-                "negative must differ from positive: write both, with different texts"
+                '"negative" must differ from "positive": write both, with different texts'
             )
 
     @property

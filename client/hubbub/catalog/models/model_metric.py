@@ -50,7 +50,7 @@ def check_model(metric: Any) -> None:
     if metric.parameters.get("dimensions") != learning.dimensions:
         raise BadParameter("the dimensions of a model must be the number of its columns plus one")
     if metric.tiers or metric.breakdown or metric.release or metric.report_on:
-        raise BadParameter("a model has no tiers, breakdown, release or period")
+        raise BadParameter("a model cannot have tiers, breakdown, release or period")
     if crowd and (crowd.period or crowd.rolling):
         raise BadParameter("a model's promise covers all rounds, each of which leaves as a whole")
 

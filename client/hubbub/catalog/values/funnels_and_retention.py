@@ -69,7 +69,7 @@ class Activity(PastKind):
     def check(self, metric: Any, domain: str) -> None:
         if metric.values != _VALUES:
             raise BadParameter(
-                "kind: an activity has the three values that hubbub sets; leave values out"
+                'kind: an activity has the three values that hubbub sets; leave "values" out'
             )
         super().check(metric, domain)
 

@@ -158,7 +158,7 @@ def check_ranges(
 ) -> None:
     """Raises BadParameter if ranges and listed values contradict each other."""
     if ranges and REGISTRY[mechanism].FAMILY != "pairs":
-        raise BadParameter(f"{mechanism} does not report parts; leave ranges out")
+        raise BadParameter(f'{mechanism} does not report parts; leave "ranges" out')
     part_values = parts_of(values or ()) if ranges else {}
     for part, part_range in ranges.items():
         if part_values.get(part) != part_range.values:

@@ -32,7 +32,7 @@ class Ratio:
     def __post_init__(self) -> None:
         check(self)
         if self.of == self.per:
-            raise BadParameter("of and per must be two events; rename one")
+            raise BadParameter('"of" and "per" must be different events; rename one')
 
 
 _TABLE: Final = table_of(Ratio)

@@ -267,9 +267,8 @@ def asking(bundle: Bundle, account: "Account | None") -> "AskIssuer | None":
         return None
     if account is None:
         raise BadParameter(
-            "the bundle's reports need tokens: give account = the key of an account at "
-            f"{bundle.tokens.terms.issuer} (or HUBBUB_ACCOUNT), or a function that sends requests "
-            "there"
+            "the bundle's reports need tokens: give account=KEY, an account's key at "
+            f"{bundle.tokens.terms.issuer} (or HUBBUB_ACCOUNT), or a function that requests them"
         )
     if not is_installed("rbcl"):
         raise BadParameter(f"tokens need rbcl: {install_with('tokens')}")

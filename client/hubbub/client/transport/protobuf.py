@@ -74,4 +74,4 @@ def _read_varint(message: bytes, start: int, max_bytes: int) -> tuple[int, int]:
         number |= byte % _MORE << 7 * place
         if byte < _MORE:
             return number & _UINT64, start + place + 1
-    raise ValueError("a number does not end")
+    raise ValueError("a number is cut off")

@@ -114,8 +114,8 @@ export function askingIssuer(
   }
   if (typeof account !== "string" || !account) {
     throw new BadParameter(
-      "the bundle's reports need tokens: give account: the key of an account at " +
-        `${issuer}, or a function that sends requests there`,
+      "the bundle's reports need tokens: give account: KEY, an account's key at " +
+        `${issuer}, or a function that requests them`,
     );
   }
   const url = issuer.replace(/\/+$/, "") + PATH;

@@ -47,7 +47,7 @@ _LOCK: Final = Exclusive(required=True)
 _OPENER: Final = Exclusive()
 _WHERE: Final = Exclusive(required=True)
 _URLS: Final = (
-    "The URLs of both Redis, with the user operator, come from HUBBUB_SHUFFLER_REDIS_URL and "
+    'The URLs of both Redis, with user "operator", come from HUBBUB_SHUFFLER_REDIS_URL and '
     "HUBBUB_AGGREGATOR_REDIS_URL"
 )
 

@@ -125,7 +125,7 @@ class NewOptions:
         needs="range",
     )
     percentiles: bool = option(
-        "percentiles of --range matter, not single buckets: auto then chooses wave or haar",
+        "ask for percentiles of --range, not buckets: auto then chooses wave or haar",
         needs="range",
     )
     steps: str | None = option(

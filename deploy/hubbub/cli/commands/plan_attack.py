@@ -90,7 +90,7 @@ def _fakes(
     tokens = catalog.tokens
     if tokens is None:
         raise BadParameter(
-            f"{options.chosen.catalog}: accounts limit no reports, since the catalog has no "
+            f"{options.chosen.catalog}: --accounts limits nothing, since the catalog has no "
             'tokens; write tokens = { issuer = "https://HOST" } in it'
         )
     fakes: dict[str, tuple[float, int | None]] = {}

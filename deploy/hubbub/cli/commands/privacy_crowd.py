@@ -82,7 +82,7 @@ class CrowdOptions:
     text="compute what a whole shuffled epoch reveals about one person",
     description="Computes the central epsilon of one person in an epoch of `grr` reports that "
     "leaves the shuffler whole; or, with --central, the largest local epsilon that "
-    f"keeps this promise; or, with --dummies {NOISE}, the noise that keeps it.",
+    f"keeps it; or, with --dummies {NOISE}, the noise that keeps it.",
 )
 def _crowd(options: CrowdOptions) -> None:
     _check(options)

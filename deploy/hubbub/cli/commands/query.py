@@ -61,7 +61,7 @@ _GAP: Final = 3
 class RankOptions:
     percentiles: PercentileOptions
     below: tuple[float, ...] = option(
-        "share of the numbers below this one, of a number with buckets, as 2 or 2,5",
+        "for a metric with buckets: share of numbers below this, as 2 or 2,50",
         metavar="NUMBER,...",
         parse=list_of(read_number),
         read=flatten,

@@ -22,7 +22,7 @@ Document = Mapping[str, Any]
 class ReleaseOptions:
     metric: str | None = argument("name of the metric in the catalog")
     what: str = argument("what to publish (%(default)s)", default="histogram", choices=QUERIES)
-    value: str = option("value to count, for the query count", default="")
+    value: str = option('value to count, for the query "count"', default="")
     epochs: tuple[str, ...] = option(
         "closed epochs, as 2026-11-22 or 2026-11-01..2026-11-07 (repeatable); without it the "
         "newest closed epoch",

@@ -22,9 +22,8 @@ class SimulateOptions:
     last: LastBundle
     values: Path = option(
         "CSV, plain or .gz, or - for standard input: one value per line, or value,count; the "
-        "values of a set are separated by |. Under a header it has a column for each part, public "
-        "field or coordinate; or day, value, and person or count; for a model, a column for each "
-        "feature and the label",
+        "values of a set are separated by |. Other kinds need a header: each part, public field or "
+        "coordinate; day, value, and person or count; each model feature and label",
         metavar="FILE",
     )
     test: Path | None = option(

@@ -174,9 +174,7 @@ def _draft(kind: str, figures: Any) -> MetricDraft:  # noqa: PLR0911 one for eac
         case "set":
             size, max_members = figures
             if not 1 <= max_members <= _size(size, 2):
-                raise BadParameter(
-                    f"{max_members} of {size} reported values are outside [1, {size}]"
-                )
+                raise BadParameter(f"size {max_members} of a set is outside [1, {size}]")
             return MetricDraft(kind="sets", size=size, most=max_members)
         case "parts":
             if not 2 <= len(figures) <= MAX_PARTS or min(figures) < 2:  # noqa: PLR2004 a part has a choice
@@ -193,7 +191,7 @@ def _size(number: float, minimum: int) -> int:
     if not float(number).is_integer():
         raise BadParameter(f"{number:g} is not a whole number")
     if not minimum <= number <= _MAX_VALUES:  # as many as a bundle may list
-        raise BadParameter(f"{number:,.0f} values are outside [{minimum}, {_MAX_VALUES:,}]")
+        raise BadParameter(f"count {number:,.0f} is outside [{minimum}, {_MAX_VALUES:,}]")
     return int(number)
 
 

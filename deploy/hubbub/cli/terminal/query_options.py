@@ -265,7 +265,7 @@ class QuestionOptions:
         "the catalog"
     )
     lists: tuple[str, ...] = option(
-        "saved list of strings to look for (hubbub candidates), or catalog for the strings "
+        'saved list of strings to look for (hubbub candidates), or "catalog" for the strings '
         "of the catalog (repeatable)",
         name="--list",
         metavar="NAME",
