@@ -12,7 +12,7 @@ from dataclasses import field
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.probability import Probability, exp_at_most
 
 
 @frozen()
@@ -39,9 +39,6 @@ class GeneralizedRandomizedResponse(pure.OneIndex):
         set_derived(
             self, keep=keep, channel=pure.Pure(keep.exact, keep.complement.exact / other_count)
         )
-
-    def privacy_loss(self) -> float:
-        return log_at_least(self.channel.p / self.channel.q)
 
     def randomize(self, value: int, source: BitSource) -> bytes:
         self.check(value)

@@ -12,7 +12,7 @@ Estimator and variance: per function and bucket: a report supports the buckets w
 Source: Apple, Learning with Privacy at Scale (2017), A_client-HCMS and A_server-HCMS.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
 from fractions import Fraction
 
@@ -74,14 +74,10 @@ class HadamardSketch(sketch_base.Sketch):
     def estimate(self, totals: Totals) -> Estimates:
         """Per function and bucket: the number of the function's reports with a string in it."""
         totals.check(self.layout)
-        size = 2 * self.width
-        functions = (
-            totals.cells[start : start + size] for start in range(0, len(totals.cells), size)
-        )
-        return concat(map(self._of_function, functions), totals.reports)
-
-    def _of_function(self, cells: Sequence[int]) -> Estimates:
-        reports = sum(cells)
-        signed = [plus - minus for plus, minus in zip(cells[::2], cells[1::2], strict=True)]
-        supports = [(reports + x) // 2 for x in self.transform.apply(signed)]
-        return self.channel.estimates(supports, reports)
+        estimates = []
+        for start in range(0, self.layout.size, 2 * self.width):
+            cells = totals.cells[start : start + 2 * self.width]
+            signed = [plus - minus for plus, minus in zip(cells[::2], cells[1::2], strict=True)]
+            supports = [(sum(cells) + x) // 2 for x in self.transform.apply(signed)]
+            estimates.append(self.channel.estimates(supports, sum(cells)))
+        return concat(estimates, totals.reports)

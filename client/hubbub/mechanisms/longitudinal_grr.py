@@ -63,9 +63,8 @@ class LongitudinalGrr(pure.PermanentListed, pure.OneIndex):
         pure.check_categories(self.categories)
         report, forever = odds(self.epsilon, self.permanent_epsilon)
         other_count = self.categories - 1
-        permanent = Probability.at_most(
-            forever / (forever + other_count)
-        )  # PRIVACY: down, to uniform
+        # PRIVACY: down, to uniform.
+        permanent = Probability.at_most(forever / (forever + other_count))
         keep_chance, lied = permanent.exact, permanent.complement.exact / other_count
         # The chances of the true value and of another one after both steps are linear in the chance
         # that the second one keeps; the latter is taken where their ratio is `report` exactly.
@@ -78,9 +77,6 @@ class LongitudinalGrr(pure.PermanentListed, pure.OneIndex):
         )
         channel = pure.Pure(truth + fresh.exact * truth_per_keep, lie + fresh.exact * lie_per_keep)
         set_derived(self, permanent=permanent, fresh=fresh, channel=channel)
-
-    def privacy_loss(self) -> float:
-        return log_at_least(self.channel.p / self.channel.q)
 
     def permanent_loss(self) -> float:
         other_count = self.categories - 1

@@ -133,16 +133,7 @@ def _best_pool(
     for pool in pools:
         if pool.functions <= allowed:
             response = LongitudinalGrr(epsilon, permanent_epsilon, pool.prime)
-            true_chance, lie_chance, collide = (
-                response.channel.p,
-                response.channel.q,
-                pool.collisions,
-            )
-            options.append(
-                (
-                    pool,
-                    response,
-                    pure.Pure(true_chance, collide * true_chance + (1 - collide) * lie_chance),
-                )
-            )
+            true_chance, lie_chance = response.channel.p, response.channel.q
+            other_chance = lie_chance + pool.collisions * (true_chance - lie_chance)
+            options.append((pool, response, pure.Pure(true_chance, other_chance)))
     return min(options, key=lambda option: (option[2].variance(0, 1), option[0].functions))

@@ -54,9 +54,6 @@ class LongitudinalUnary(pure.PermanentListed, pure.BitPerValue):
         p_either = p_rare + flip.exact * (1 - 2 * p_rare)
         set_derived(self, rare=rare, flip=flip, channel=pure.Pure(_HALF.exact, p_either))
 
-    def privacy_loss(self) -> float:
-        return log_at_least((1 - self.channel.q) / self.channel.q)
-
     def permanent_loss(self) -> float:
         return log_at_least(self.rare.complement.exact / self.rare.exact)
 

@@ -72,9 +72,8 @@ class PairedParts(Grouped[int]):
 
     def __post_init__(self) -> None:
         raw_sizes: Any = self.sizes
-        sizes = (
-            tuple(raw_sizes) if isinstance(raw_sizes, list) else raw_sizes
-        )  # which JSON makes of it
+        # JSON makes a list of it.
+        sizes = tuple(raw_sizes) if isinstance(raw_sizes, list) else raw_sizes
         set_derived(self, sizes=sizes)
         check_whole(self, "ways")
         if isinstance(sizes, tuple) and _MAX_DRAWN < self.ways != len(sizes):

@@ -130,10 +130,8 @@ def _best_space(odds: Fraction, categories: int) -> Incidence:
             spaces.append(space)
     variances = [_about_variance(float(odds), space) for space in spaces]
     least = min(variances) * _NEAR
-    best_spaces = [
-        space for space, variance in zip(spaces, variances, strict=True) if variance <= least
-    ]
-    return min(best_spaces, key=lambda space: _channel(_keep(odds, space), space).variance(0, 1))
+    near_best = (space for space, v in zip(spaces, variances, strict=True) if v <= least)
+    return min(near_best, key=lambda space: _channel(_keep(odds, space), space).variance(0, 1))
 
 
 def _about_variance(odds: float, space: Incidence) -> float:

@@ -25,6 +25,7 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.frozen import frozen
 from hubbub.mechanisms.layout import BitVector, CohortBits, Estimates, OneHot, Totals, concat
 from hubbub.mechanisms.mechanism import DomainName, Mechanism, Memo, Memoized, Value_contra
+from hubbub.mechanisms.probability import log_at_least
 
 # A listed domain travels in every bundle; past this, hash the values (RAPPOR) instead.
 MAX_CATEGORIES = 1 << 20
@@ -152,6 +153,9 @@ class OneIndex(ListedMechanism, Protocol):
         """The chance p for its own value, q for any other."""
         return self.channel.p if value in cells else self.channel.q
 
+    def privacy_loss(self) -> float:
+        return log_at_least(self.channel.p / self.channel.q)
+
 
 class BitPerValue(ListedMechanism, Protocol):
     """A mechanism over listed values whose report has an independent bit for each of them."""
@@ -165,6 +169,11 @@ class BitPerValue(ListedMechanism, Protocol):
     def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
         """Up to a factor: only the value's own bit matters."""
         return bit_odds(self.channel, value in cells)
+
+    def privacy_loss(self) -> float:
+        """Of two values, whose two bits differ."""
+        odds_of_one, odds_of_zero = (bit_odds(self.channel, sent) for sent in (True, False))
+        return log_at_least(odds_of_one / odds_of_zero)
 
 
 class PermanentListed(Memoized, ListedMechanism, Protocol):

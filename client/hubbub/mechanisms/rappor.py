@@ -92,10 +92,8 @@ class Rappor(Memoized, Mechanism[str]):
 
         law, other_law = ones(chance.p), ones(chance.q)
         pairs = [(i, j) for i in range(h + 1) for j in range(h + 1)]
-        return (
-            sum((abs(law[i] * other_law[j] - other_law[i] * law[j]) for i, j in pairs), Fraction())
-            / 2
-        )
+        gaps = (abs(law[i] * other_law[j] - other_law[i] * law[j]) for i, j in pairs)
+        return sum(gaps, Fraction()) / 2
 
     def permanent_loss(self) -> float:
         return self.chain.permanent_loss(self.hashes)
@@ -109,9 +107,8 @@ class Rappor(Memoized, Mechanism[str]):
     def randomize_again(self, value: str, memo: Memo, source: BitSource) -> bytes:
         string = encoded(value)
         cohort = memo.coins(b"cohort").below(self.cohorts)
-        bloom = sum(
-            1 << position for position in set(positions(string, cohort, self.hashes, self.bits))
-        )
+        own_positions = set(positions(string, cohort, self.hashes, self.bits))
+        bloom = sum(1 << position for position in own_positions)
         # PRIVACY: one permanent response per string, for as long as the device keeps its secret.
         permanent = self.chain.permanent(bloom, self.bits, memo.coins(b"permanent" + string))
         return self.layout.encode(cohort, self.chain.instantaneous(permanent, self.bits, source))

@@ -41,9 +41,6 @@ class BasicRappor(pure.PermanentListed, pure.BitPerValue):
         chain = Chain(self.f, self.p, self.q)
         set_derived(self, chain=chain, channel=chain.channel)
 
-    def privacy_loss(self) -> float:
-        return self.chain.loss(hashes=1)
-
     def permanent_loss(self) -> float:
         return self.chain.permanent_loss(hashes=1)
 

@@ -13,7 +13,7 @@ from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
+from hubbub.mechanisms.probability import Probability, keep_at_most
 
 
 @frozen()
@@ -36,9 +36,6 @@ class RandomizedResponse(pure.OneIndex):
             )
         keep = keep_at_most(self.epsilon)
         set_derived(self, keep=keep, channel=pure.Pure(keep.exact, keep.complement.exact))
-
-    def privacy_loss(self) -> float:
-        return log_at_least(self.channel.p / self.channel.q)
 
     def randomize(self, value: int, source: BitSource) -> bytes:
         self.check(value)

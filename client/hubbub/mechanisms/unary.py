@@ -73,9 +73,6 @@ class OptimizedUnary(pure.BitPerValue):
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon) + 1))
         set_derived(self, lie=lie, channel=pure.Pure(_HALF.exact, lie.exact))
 
-    def privacy_loss(self) -> float:
-        return log_at_least((1 - self.channel.q) / self.channel.q)
-
     def randomize(self, value: int, source: BitSource) -> bytes:
         self.check(value)
         bits = source.mask(self.lie, self.categories)

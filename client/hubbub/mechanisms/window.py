@@ -28,9 +28,8 @@ class Window:
 
     def __post_init__(self) -> None:
         near_weight = exp_at_most(self.epsilon) * self.width
-        inside = Probability.at_most(
-            near_weight / (near_weight + self.starts - 1)
-        )  # PRIVACY: down, to uniform
+        # PRIVACY: down, to uniform.
+        inside = Probability.at_most(near_weight / (near_weight + self.starts - 1))
         set_derived(self, inside=inside)
 
     @property
