@@ -14,6 +14,7 @@ from hubbub.catalog.epochs import (
     epoch_at,
     epoch_start,
     grace_seconds,
+    late_from,
     reports_of_one,
 )
 from hubbub.catalog.metric import Metric, versions_of
@@ -37,6 +38,7 @@ __all__ = [
     "epoch_at",
     "epoch_start",
     "grace_seconds",
+    "late_from",
     "reports_of_one",
     "superseded_by",
     "versions_of",

@@ -48,9 +48,14 @@ def grace_seconds(length: str) -> int:
     return EPOCH_SECONDS[length]
 
 
+def late_from(epoch: int, length: str) -> int:
+    """When the shuffler stops accepting reports of an epoch, in seconds since 1970."""
+    return epoch_start(epoch + 1, length) + grace_seconds(length)
+
+
 def closing_time(epoch: int, length: str) -> int:
     """When counting ends, in seconds since 1970: late batches have one more grace to arrive."""
-    return epoch_start(epoch + 1, length) + 2 * grace_seconds(length)
+    return late_from(epoch, length) + grace_seconds(length)
 
 
 def longest_epoch(lengths: Iterable[str]) -> str:
@@ -84,7 +89,6 @@ def _months_within(days: int) -> int:
     )
 
 
-_DAY: Final = EPOCH_SECONDS["day"]
 _SPAN: Final = re.compile(r"([1-9][0-9]{0,2})([dw])")
 _MONTH: Final = "month"
 _MAX_DAYS: Final = 366
@@ -93,16 +97,17 @@ ONE_DAY: Final = "one day"
 """What `report_on` says of a device that reports once a period."""
 
 
-def _is_period(value: Any) -> bool:
-    return value == _MONTH or (
-        isinstance(value, str)
-        and _SPAN.fullmatch(value) is not None
-        and 2 <= _span_days(value) <= _MAX_DAYS  # noqa: PLR2004 one day is an epoch
-    )
-
-
 PERIOD_KIND: Final = kinds.simple(
-    _WORDS, _is_period, {"type": "string", "pattern": f"^({_SPAN.pattern}|{_MONTH})$"}
+    _WORDS,
+    lambda value: (
+        value == _MONTH
+        or (
+            isinstance(value, str)
+            and _SPAN.fullmatch(value) is not None
+            and 2 <= _span_days(value) <= _MAX_DAYS  # noqa: PLR2004 one day is an epoch
+        )
+    ),
+    {"type": "string", "pattern": f"^({_SPAN.pattern}|{_MONTH})$"},
 )
 """The kind of every span of days that something is said of."""
 PERIOD: Final = entry(
@@ -131,9 +136,10 @@ SAMPLING: Final = entry(
 
 def days_of_period(period: str, day: int) -> range:
     """The days, numbered from 1970, of the period that contains `day`."""
-    seconds = MONTH_SECONDS if period == _MONTH else _span_days(period) * _DAY
-    number = holding(day * _DAY, seconds)
-    return range(begins(number, seconds) // _DAY, begins(number + 1, seconds) // _DAY)
+    seconds = MONTH_SECONDS if period == _MONTH else _span_days(period) * _DAY_SECONDS
+    number = holding(day * _DAY_SECONDS, seconds)
+    first, after = begins(number, seconds), begins(number + 1, seconds)
+    return range(first // _DAY_SECONDS, after // _DAY_SECONDS)
 
 
 def reports_of_one(metric: Any, epochs: Iterable[int]) -> int:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 
 from hubbub.bundles import Bundle, Notice, open_notice
-from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, grace_seconds
+from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period
 from hubbub.catalog.values.list_versions import FINDER
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.client.outcome import Outcome
@@ -58,12 +58,6 @@ class AskedMetric:
             self.begins = begins(self.epoch, self.epoch_seconds)
             self.ends = begins(self.epoch + 1, self.epoch_seconds)
         return self.epoch
-
-    def is_late(self, epoch: int, now: float) -> bool:
-        """Returns whether the shuffler accepts no more reports of an epoch."""
-        return now >= begins(epoch + 1, self.epoch_seconds) + grace_seconds(
-            self.catalog_metric.epoch
-        )
 
     def skip_outcome(self, metric: Metric, epoch: int) -> Outcome | None:
         """Returns why this device does not report in an epoch: a notice, or its own coin.

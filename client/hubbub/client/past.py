@@ -8,6 +8,7 @@ allows one report and one charge per epoch, and so decides whether an epoch was 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hubbub.catalog import late_from
 from hubbub.catalog.breakdown import streams_of
 from hubbub.client.device_metric import AskedMetric
 from hubbub.client.state.device_state import DeviceState
@@ -22,7 +23,7 @@ def settled_epochs(
         (name, epoch)
         for name, epoch, _ in standing.events
         if name not in questions
-        or questions[name].is_late(epoch, now)
+        or now >= late_from(epoch, questions[name].catalog_metric.epoch)
         or standing.account(questions[name].catalog_metric).reported(epoch) != 0
     }
 

@@ -10,9 +10,8 @@ import grpc
 import grpc.aio
 
 from hubbub.aggregator.store.contract import DELETED, TotalsReader
-from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
+from hubbub.catalog import EPOCH_SECONDS, Metric, late_from
 from hubbub.catalog.crowds.noise_dummies import count_noise, value_noise
-from hubbub.catalog.epochs import grace_seconds
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.epochs import epoch_dates, minute
 from hubbub.errors.grammar import several
@@ -171,7 +170,7 @@ def until_first_batch(
         )
     newest = max(waiting, key=lambda window: window.epoch)
     pooled = terms[newest]["pooled"]
-    latest = minute(epoch_start(newest.epoch + 1, metric.epoch) + grace_seconds(metric.epoch))
+    latest = minute(late_from(newest.epoch, metric.epoch))
     if metric.mix == "epoch":
         return (
             f"{pooled:,} of the {metric.fewest:,} reports of a crowd wait at the shuffler; they "

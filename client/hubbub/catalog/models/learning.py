@@ -106,21 +106,20 @@ def _begin_kind() -> kinds.Kind:
     )
 
 
-def _pair() -> kinds.Kind:
-    return kinds.simple(
-        "two numbers, the smaller first",
-        lambda value: (
-            isinstance(value, list | tuple)
-            and len(value) == 2  # noqa: PLR2004 a pair
-            and all(map(is_number, value))
-            and value[0] < value[1]
-            and is_number(value[1] - value[0])
-        ),
-        {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
-        read=lambda pair: (float(pair[0]), float(pair[1])),
-        dump=list,
-        load=lambda pair: (float(pair[0]), float(pair[1])),
-    )
+_PAIR: Final = kinds.simple(
+    "two numbers, the smaller first",
+    lambda value: (
+        isinstance(value, list | tuple)
+        and len(value) == 2  # noqa: PLR2004 a pair
+        and all(map(is_number, value))
+        and value[0] < value[1]
+        and is_number(value[1] - value[0])
+    ),
+    {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+    read=lambda pair: (float(pair[0]), float(pair[1])),
+    dump=list,
+    load=lambda pair: (float(pair[0]), float(pair[1])),
+)
 
 
 def text_label(label: str, positive: str, negative: str) -> float:
@@ -201,7 +200,7 @@ class Learning:
         default=(),
     )
     range: tuple[float, float] = setting(
-        _pair(), "Range of a numeric label.", "[0, 100]", default=(0.0, 1.0)
+        _PAIR, "Range of a numeric label.", "[0, 100]", default=(0.0, 1.0)
     )
     rounds: int = setting(
         kinds.integer(3, _MAX_ROUNDS),

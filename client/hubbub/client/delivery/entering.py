@@ -7,7 +7,7 @@ from math import floor
 from typing import Any, Final
 
 from hubbub.bundles import Bundle, OpeningKeyPublic, key_at
-from hubbub.catalog import Metric, epoch_start, grace_seconds
+from hubbub.catalog import Metric, epoch_start, late_from
 from hubbub.client.clock import Clock
 from hubbub.client.cover import FILLER, fills, other_tiers
 from hubbub.client.files import seconds_left
@@ -73,7 +73,7 @@ class Sealer:
             info = filler_info(drawn.stream, drawn.epoch)
         with self.lock.inner:
             sealed = seal(payload, key.half(metric.kem), info)
-        late = epoch_start(drawn.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
+        late = late_from(drawn.epoch, metric.epoch)
         return OutboxEntry(
             number=number, drawn=drawn, metric=metric, key_id=key.id, sealed=sealed, late=late
         )

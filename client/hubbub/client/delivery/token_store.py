@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hubbub.bundles import Bundle
-from hubbub.catalog import epoch_at, epoch_start, grace_seconds
+from hubbub.catalog import epoch_at, epoch_start, late_from
 from hubbub.client.clock import Clock
 from hubbub.client.cover import waiting_epochs
 from hubbub.client.delivery.waits import soon
@@ -17,7 +17,7 @@ from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.report_counters import Diagnostics
 from hubbub.client.state.contract import OutboxReport, State
 from hubbub.client.state.secret import DeviceMemo
-from hubbub.client.state.wallet import Inputs, Kind, Period, Wallet
+from hubbub.client.state.wallet import Inputs, Kind, Wallet
 from hubbub.client.transport.contract import NotSent
 from hubbub.errors import BadParameter
 from hubbub.errors.installing import install_with, is_installed
@@ -111,11 +111,15 @@ class TokenStore:
 
     def give(self, reports: Sequence[OutboxReport]) -> Mapping[int, Minted]:
         """Assigns tokens to reports for good; others are held. If it fails, no report may leave."""
-        now = self._clock.now()
+        now, streams = self._clock.now(), self._bundle.streams
         pairs = [(r.id, (r.stream, r.epoch, self._key)) for r in reports]
 
         def change(wallet: Wallet) -> dict[int, Minted]:
-            wallet.close([period for period in wallet.periods if self._is_closed(period, now)])
+            wallet.close(
+                (name, epoch)
+                for name, epoch in wallet.periods
+                if name not in streams or now >= late_from(epoch, streams[name].epoch)
+            )
             return wallet.give(pairs)
 
         tokens = self._state.wallet(change)
@@ -164,7 +168,7 @@ class TokenStore:
         """Returns whether the issuer has not answered for this epoch, in any process."""
         if (length, epoch) in self._answered:
             return False
-        if self._clock.now() >= _too_late(epoch, length):
+        if self._clock.now() >= late_from(epoch, length):
             return False
         kinds = self._kinds(length, epoch)
         is_answered = self._state.wallet(lambda wallet: kinds.keys() <= wallet.free.keys())
@@ -250,15 +254,6 @@ class TokenStore:
         self._answered.add((length, epoch))
         # The next attempt finds the held reports that have tokens now.
         self._lacking -= self._kinds(length, epoch).keys()
-
-    def _is_closed(self, period: Period, now: float) -> bool:
-        metric = self._bundle.streams.get(period[0])
-        return metric is None or now >= _too_late(period[1], metric.epoch)
-
-
-def _too_late(epoch: int, length: str) -> int:
-    """Returns when the shuffler stops accepting reports of an epoch, in seconds since 1970."""
-    return epoch_start(epoch + 1, length) + grace_seconds(length)
 
 
 def asking(bundle: Bundle, account: "Account | None") -> "AskIssuer | None":
