@@ -5,6 +5,7 @@ prints the same findings, and those of the services.
 """
 
 import argparse
+import contextlib
 import json
 import platform
 import sys
@@ -71,20 +72,15 @@ def device_checks(**settings: Any) -> list[tuple[str, Check]]:
         bundles.append(read_bundle(Settings.read(**settings).bundle))
         yield from _bundle(bundles[0], time.time())
 
-    def trust() -> Iterator[Finding]:
-        if bundles:
-            yield from _trust(bundles[0], Settings.read(**settings))
-
-    def shuffler() -> Iterator[Finding]:
-        if bundles:
-            yield from _shuffler(bundles[0], Settings.read(**settings))
+    def of_bundle(check: Callable[[Bundle, Settings], Iterator[Finding]]) -> Check:
+        return lambda: check(bundles[0], Settings.read(**settings)) if bundles else iter(())
 
     return [
         ("versions", _versions),
         ("bundle", bundle),
-        ("trust", trust),
+        ("trust", of_bundle(_trust)),
         ("state", lambda: _states(Settings.read(**settings))),
-        ("shuffler", shuffler),
+        ("shuffler", of_bundle(_shuffler)),
     ]
 
 
@@ -99,8 +95,10 @@ def show(findings: Sequence[Finding], *, as_json: bool) -> int:
 
 
 def _versions() -> Iterator[Finding]:
-    names = ("hubbub-client", *_LIBRARIES)
-    versions = [f"{name} {found}" for name in names if (found := _version(name))]
+    versions = []
+    for name in ("hubbub-client", *_LIBRARIES):
+        with contextlib.suppress(PackageNotFoundError):
+            versions.append(f"{name} {version(name)}")
     text = f"Python {platform.python_version()} on {sys.platform}: {', '.join(versions)}"
     yield Finding("versions", "ok", text)
 
@@ -211,13 +209,6 @@ def _shuffler(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
         else:
             text += "; a wrong clock reports for a wrong day: set it, or use a time service"
             yield Finding("clock", "fault", text)
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
 
 
 def _day(seconds: float) -> datetime:

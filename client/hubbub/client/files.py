@@ -123,21 +123,14 @@ def locked_file(path: Path, deadline: float) -> Iterator[None]:
         file = os.open(path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
         try:
             _lock(file, deadline)
-            is_locked = _is_at(path, file)
+            with contextlib.suppress(FileNotFoundError):  # it may have been deleted as temporary
+                is_locked = path.stat().st_ino == os.fstat(file).st_ino
             if is_locked:
                 yield
         finally:
             if sys.platform != "win32":
                 fcntl.flock(file, fcntl.LOCK_UN)  # a fork may have copied the descriptor
             os.close(file)
-
-
-def _is_at(path: Path, file: int) -> bool:
-    """Returns whether the path still names this file, which may have been deleted as temporary."""
-    try:
-        return path.stat().st_ino == os.fstat(file).st_ino
-    except FileNotFoundError:
-        return False
 
 
 def _lock(file: int, deadline: float) -> None:

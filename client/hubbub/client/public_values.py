@@ -1,7 +1,6 @@
 """Public values: fields of this device that an app reports in the clear, as its OS."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, cell_of
@@ -10,14 +9,12 @@ from hubbub.errors import BadParameter
 Public = Mapping[str, str | Callable[[], str]]
 """Each public field with its value; or with what tells it, which is asked at every report."""
 
-_NOTHING: Final[Public] = {}
-
 
 class PublicValues:
     """The public fields of this device. Raises BadParameter unless they are texts or callables."""
 
     def __init__(self, public: Public | None = None) -> None:
-        values = _NOTHING if public is None else public
+        values: Public = {} if public is None else public
         if not isinstance(values, Mapping) or not all(
             isinstance(name, str) and (isinstance(value, str) or callable(value))
             for name, value in values.items()

@@ -167,14 +167,6 @@ def check_arguments(**arguments: Any) -> None:
                 raise BadParameter(f"{name} is not understood; give {remedy}")
 
 
-def _is_switch(value: Any) -> bool:
-    return isinstance(value, int) and value in {0, 1}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float | int) and not isinstance(value, bool)
-
-
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
@@ -184,8 +176,13 @@ _SWITCHES: Final = ("disabled", "local", "strict", "insecure", "forget")
 _NUMBERS: Final = ("max_epsilon", "max_local", "hold_seconds", "timeout")
 _TEXTS: Final = ("app", "shuffler", "transport", "relay", "log")
 _KINDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
-    **dict.fromkeys(_SWITCHES, (_is_switch, "True or False")),
-    **dict.fromkeys(_NUMBERS, (_is_number, "a number")),
+    **dict.fromkeys(
+        _SWITCHES, (lambda value: isinstance(value, int) and value in {0, 1}, "True or False")
+    ),
+    **dict.fromkeys(
+        _NUMBERS,
+        (lambda value: isinstance(value, float | int) and not isinstance(value, bool), "a number"),
+    ),
     **dict.fromkeys(_TEXTS, (_is_text, "a text")),
     "account": (
         lambda value: _is_text(value) or callable(value),

@@ -24,20 +24,8 @@ def trusting(pem: str | None, *, system: bool = False) -> ssl.SSLContext:
     Raises:
         ssl.SSLError: the PEM contains no certificate.
     """
-    context = _verifying(pem)
-    if pem:
-        if system:
-            context.load_default_certs()
-        # Python 3.13 refuses an authority whose form RFC 5280 forbids, a trusted one too. Bundles
-        # and folders of version 0.2 and before contain authorities without a key usage. They are
-        # trusted explicitly; chain, names and dates are still checked.
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    return context
-
-
-def _verifying(pem: str | None) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cadata=pem)  # noqa: TID251 this is the place
+        context = ssl.create_default_context(cadata=pem)  # noqa: TID251 this is the place
     except ssl.SSLError:
         raise
     except OSError:  # of the file in SSLKEYLOGFILE, which antivirus programs set for every process
@@ -46,7 +34,14 @@ def _verifying(pem: str | None) -> ssl.SSLContext:
             context.load_verify_locations(cadata=pem)
         else:
             context.load_default_certs()
-        return context
+    if pem:
+        if system:
+            context.load_default_certs()
+        # Python 3.13 refuses an authority whose form RFC 5280 forbids, a trusted one too. Bundles
+        # and folders of version 0.2 and before contain authorities without a key usage. They are
+        # trusted explicitly; chain, names and dates are still checked.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
 
 
 def trusting_file(path: Path | str | None) -> ssl.SSLContext:

@@ -93,11 +93,9 @@ class CountNoise:
         far_reach, plain_reach = (
             _largest_excess(self.odds, self.reach, bound) for bound in (above, self.most)
         )
-        return (
-            max(self.variance, (far_reach / _PLAIN) ** 2)
-            if far_reach > plain_reach
-            else self.variance
-        )
+        if far_reach <= plain_reach:
+            return self.variance
+        return max(self.variance, (far_reach / _PLAIN) ** 2)
 
     def draw(self, below: Callable[[int], int] | None = None) -> int:
         """Draws a number. `below(n)` returns a uniform number in [0, n); by default secret."""

@@ -301,7 +301,16 @@ class Sender:
             part = parts.pop()
             if self._stopped.is_set():
                 return fates, TryAgain("stopped")
-            messages = [_with_token(report, tokens.get(report.id)) for report in part]
+            messages = [
+                SealedReport(
+                    stream=report.stream,
+                    epoch=report.epoch,
+                    key_id=report.key_id,
+                    sealed=report.sealed,
+                    token=tokens[report.id].token(report.sealed) if report.id in tokens else b"",
+                )
+                for report in part
+            ]
             remaining_seconds = max(0.0, deadline - self._clock.monotonic())
             try:
                 answer = self._transport.submit(messages, remaining_seconds)
@@ -348,14 +357,3 @@ class Sender:
             self._diagnostics.warn_once("notice", "a notice is refused: %s", error)
         except StateUnusable as error:
             self._diagnostics.warn_once("notice", "a notice cannot be kept: %s", error)
-
-
-def _with_token(report: OutboxReport, minted: "Minted | None") -> SealedReport:
-    """Returns the report to send, with its token if it has one."""
-    return SealedReport(
-        stream=report.stream,
-        epoch=report.epoch,
-        key_id=report.key_id,
-        sealed=report.sealed,
-        token=minted.token(report.sealed) if minted else b"",
-    )

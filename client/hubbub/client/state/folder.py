@@ -138,8 +138,11 @@ class FolderState:
             else:
                 for entry in entries:
                     payload_queries.insert(rows, [entry])
-                    last = payload_queries.name_person(rows, entry)
-                if last % _TIDY_REPORTS >= len(entries):
+                    last = rows.execute(  # whose the report is, until it has left
+                        "INSERT INTO persons VALUES (last_insert_rowid(), ?, ?)",
+                        (entry.person, entry.drawn.generation),
+                    ).lastrowid
+                if (last or 0) % _TIDY_REPORTS >= len(entries):
                     return []
                 dropped = payload_queries.overflow(rows, self._bounds)
             payload_queries.count(rows, (report.reason for report in dropped))
@@ -158,7 +161,9 @@ class FolderState:
             except OSError as error:
                 raise StateUnusable(f"{path}: {error.strerror}; delete it") from error
             with self._transaction() as rows:
-                payload_queries.bury(rows, path.name)
+                # The entries of the ended process are complete, and its claims are free.
+                rows.execute("DELETE FROM journals WHERE name = ?", (path.name,))
+                rows.execute("UPDATE reports SET claimed = NULL WHERE claimer = ?", (path.name,))
 
     def note_run(self, running: Sequence[tuple[Metric, int]]) -> None:
         with self._transaction(durable=True) as rows:
@@ -312,7 +317,7 @@ class FolderState:
                 if rows.total_changes != before:
                     ledger_tables.update_checksum(rows)
         except Damaged as error:
-            self._watch.salvage(error.consent)
+            self._watch.salvaged = error.consent or self._watch.salvaged
             raise
         self._database.damaged_files = 0
 

@@ -54,12 +54,6 @@ def entry_number(rows: Rows, journal: str) -> int:
     return row[0] if row and type(row[0]) is int else 0
 
 
-def bury(rows: Rows, journal: str) -> None:
-    """Removes an ended process: its entries are complete, and its claims are free."""
-    rows.execute("DELETE FROM journals WHERE name = ?", (journal,))
-    rows.execute("UPDATE reports SET claimed = NULL WHERE claimer = ?", (journal,))
-
-
 def count(rows: Rows, names: Iterable[str]) -> None:
     """Counts discarded payloads and events of the state."""
     _change(rows, Counter(names))
@@ -112,15 +106,6 @@ def insert(rows: Rows, entries: Iterable[OutboxEntry]) -> None:
             for d in (e.drawn,)
         ],
     )
-
-
-def name_person(rows: Rows, entry: OutboxEntry) -> int:
-    """Keep whose the report is that was inserted last, until it has left; return its id."""
-    cursor = rows.execute(
-        "INSERT INTO persons VALUES (last_insert_rowid(), ?, ?)",
-        (entry.person, entry.drawn.generation),
-    )
-    return int(cursor.lastrowid or 0)
 
 
 def purged_in_flight(rows: Rows, now: float, claim_seconds: float) -> int:

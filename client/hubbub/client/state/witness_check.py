@@ -21,20 +21,16 @@ CONSENT_UNKNOWN: Final = "consent_unknown"
 
 
 class Watch:
-    """A process's checks of a state folder against its witnesses."""
+    """A process's checks of a state folder; `salvaged` is a damaged file's consent, if any."""
 
     def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
         self._witnesses = Witnesses(folder)
         self._clock = clock
-        self._salvaged: Consent | None = None
+        self.salvaged: Consent | None = None
         self._first = True
         self._last_moment: StateMoment | None = None
         self._purged: list[Dropped] = []
         self._given_up: list[Dropped] = []
-
-    def salvage(self, consent: Consent | None) -> None:
-        """Remembers the consent in a damaged file, for the next file."""
-        self._salvaged = consent or self._salvaged
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -46,7 +42,7 @@ class Watch:
             self._given_up += self._purged
             if self._first:
                 self._mark()
-            self._salvaged, self._first = None, False
+            self.salvaged, self._first = None, False
             if self._last_moment and elsewhere.read() is self._last_moment:
                 with contextlib.suppress(OSError):
                     elsewhere.remove()
@@ -105,8 +101,8 @@ class Watch:
             mine = mine._replace(state=moments[-1].state)
         for moment in moments:
             mine = agree(mine, moment)
-        if self._salvaged:
-            mine = mine._replace(consent=agreed(_consent_of(mine), self._salvaged, ordered=False))
+        if self.salvaged:
+            mine = mine._replace(consent=agreed(_consent_of(mine), self.salvaged, ordered=False))
         lost = damaged_files or self._witnesses.damaged() or self._witnesses.traces()
         names = ["state_lost"] * bool(moments)
         if (moments or lost) and not any(moment.consent for moment in moments):
@@ -136,8 +132,8 @@ class Watch:
         if self._last_moment:
             names.append("state_lost")
             now = agree(now, self._last_moment)
-        if self._salvaged:
-            now = now._replace(consent=agreed(_consent_of(now), self._salvaged, ordered=False))
+        if self.salvaged:
+            now = now._replace(consent=agreed(_consent_of(now), self.salvaged, ordered=False))
         if now != mine:
             ledger_tables.adopt(rows, now)
             payload_queries.count(rows, names)

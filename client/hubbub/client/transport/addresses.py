@@ -78,11 +78,10 @@ def relay_to(relay: str, *, gateway: bytes, shuffler: str, roots: str | None) ->
         )
     if not is_installed("pyhpke"):
         raise BadParameter(f"relay needs pyhpke: {install_with('relay')}")
-    arguments = place, gateway, shuffler.rpartition("://")[2], roots
-    return LazyTransport(partial(_dial_relay, *arguments), bears_forks=True)
 
+    def dial() -> Transport:
+        from hubbub.client.transport.relay_connection import RelayConnection  # noqa: PLC0415 as above
 
-def _dial_relay(place: str, gateway: bytes, shuffler: str, roots: str | None) -> Transport:
-    from hubbub.client.transport.relay_connection import RelayConnection  # noqa: PLC0415 as above
+        return RelayConnection(place, gateway, shuffler.rpartition("://")[2], roots)
 
-    return RelayConnection(place, gateway, shuffler, roots)
+    return LazyTransport(dial, bears_forks=True)

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import grpc
@@ -71,7 +71,11 @@ class GrpcConnection:
             except (grpc.RpcError, ValueError) as error:
                 return error  # gevent's pool would print it
 
-        answer = _beside_greenlets(call)
+        monkey, gevent = (sys.modules.get(name) for name in ("gevent.monkey", "gevent"))
+        if monkey and gevent and monkey.is_module_patched("threading"):
+            answer = gevent.get_hub().threadpool.apply(call)  # it blocks no greenlet
+        else:
+            answer = call()
         if isinstance(answer, grpc.RpcError):
             raise _not_sent(answer) from answer
         if isinstance(answer, ValueError):  # closed by another thread in the meantime
@@ -81,14 +85,6 @@ class GrpcConnection:
     def close(self) -> None:
         """Ends every call, and closes the channel."""
         self._channel.close()
-
-
-def _beside_greenlets(call: Callable[[], Any]) -> Any:
-    """Makes a call without blocking greenlets: under gevent in a thread of gevent's pool."""
-    monkey, gevent = (sys.modules.get(name) for name in ("gevent.monkey", "gevent"))
-    if monkey is None or gevent is None or not monkey.is_module_patched("threading"):
-        return call()
-    return gevent.get_hub().threadpool.apply(call)
 
 
 def _check_room() -> None:

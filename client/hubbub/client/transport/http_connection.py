@@ -66,30 +66,17 @@ def not_sent(answer: HttpAnswer) -> TryAgain | GivenUp:
         return GivenUp(reason)
     if answer.status not in _LATER:
         return TryAgain(reason)
-    body = _problem_members(answer.body)
-    return TryAgain(reason, _hint_seconds(answer.headers, body), _notice(body))
-
-
-def _problem_members(answer: bytes) -> dict[str, Any]:
-    """Returns the members of a problem document, whoever sent it; empty if it is none."""
     try:
-        body = json.loads(answer)
+        body = json.loads(answer.body)
     except (ValueError, RecursionError):
-        return {}
-    return body if isinstance(body, dict) else {}
-
-
-def _notice(body: dict[str, Any]) -> bytes:
-    text = body.get("notice")
+        body = None
+    members: dict[str, Any] = body if isinstance(body, dict) else {}  # whoever sent the document
+    milliseconds, text = members.get("retry_after_ms"), members.get("notice")
     try:
-        return binascii.a2b_base64(text) if isinstance(text, str) else b""
+        notice = binascii.a2b_base64(text) if isinstance(text, str) else b""
     except ValueError:
-        return b""
-
-
-def _hint_seconds(headers: dict[str, str], body: dict[str, Any]) -> float | None:
-    """Returns the delay until a retry: a shuffler's in milliseconds, otherwise Retry-After."""
-    hint = body.get("retry_after_ms")
-    if isinstance(hint, int) and 0 <= hint < 10**MAX_HINT_DIGITS:
-        return hint / 1000
-    return hint_of(headers.get("retry-after", ""))
+        notice = b""
+    # A shuffler's delay is in milliseconds; otherwise Retry-After holds.
+    if isinstance(milliseconds, int) and 0 <= milliseconds < 10**MAX_HINT_DIGITS:
+        return TryAgain(reason, milliseconds / 1000, notice)
+    return TryAgain(reason, hint_of(answer.headers.get("retry-after", "")), notice)

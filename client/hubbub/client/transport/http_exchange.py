@@ -304,7 +304,12 @@ class HttpExchange:
         """Returns the answer to a body, sent with `headers`. Raises TryAgain without an answer."""
         deadline = time.monotonic() + timeout_seconds
         try:
-            return self._sent_request(body, headers, deadline)
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection:
+                with suppress(OSError):  # the server may have closed an idle connection
+                    return self._exchange(connection, body, headers, deadline)
+            return self._exchange(self._new_connection(), body, headers, deadline)
         except NotSent:
             raise
         except Exception as error:  # an app, or its tests, may have replaced sockets
@@ -322,15 +327,6 @@ class HttpExchange:
             connection.close()
         for connection in busy:
             connection.end()
-
-    def _sent_request(self, body: bytes, headers: Mapping[str, str], deadline: float) -> HttpAnswer:
-        """Sends a request, once more over a new connection if the server has closed an idle one."""
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        if connection:
-            with suppress(OSError):
-                return self._exchange(connection, body, headers, deadline)
-        return self._exchange(self._new_connection(), body, headers, deadline)
 
     def _exchange(
         self, connection: _Connection, body: bytes, headers: Mapping[str, str], deadline: float
@@ -369,15 +365,27 @@ class HttpExchange:
         return f"[{host}]:{self._port}" if ":" in host else f"{host}:{self._port}"
 
     def _new_connection(self) -> _Connection:
-        """Returns a connection, perhaps through a proxy, that opens at its first request."""
-        proxy = None if self._trust is None else _proxy_to(self._host)
+        """Returns a connection, perhaps through a proxy, that opens at its first request.
+
+        Raises TryAgain for an invalid proxy.
+        """
+        proxy = None if self._trust is None else proxy_to(self._host)
         if not proxy:
             return _Connection((self._host, self._port), b"", self._trust, self._host)
-        # The connection to the proxy is unencrypted; TLS to the shuffler runs through it.
-        host, port, headers = proxy
+        try:
+            parts = proxy_parts(proxy)
+        except BadParameter as error:
+            raise TryAgain("proxy_address", cause=str(error)) from error
         place = self._authority()
-        tunnel = _head_of("CONNECT", place, {"Host": place, **headers})
-        return _Connection((host, port), tunnel, self._trust, self._host)
+        headers = {"Host": place}
+        if parts.username is not None:
+            credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+            encoded = binascii.b2a_base64(credentials, newline=False).decode()
+            headers["Proxy-Authorization"] = f"Basic {encoded}"
+        # The connection to the proxy is unencrypted; TLS to the shuffler runs through it.
+        tunnel = _head_of("CONNECT", place, headers)
+        proxy_place = parts.hostname or "", parts.port or _HTTP_PORT
+        return _Connection(proxy_place, tunnel, self._trust, self._host)
 
 
 def _head_of(method: str, target: str, headers: Mapping[str, str]) -> bytes:
@@ -400,21 +408,3 @@ def _unavailable(error: Exception) -> TryAgain:
         case OSError():
             return TryAgain("unavailable", cause=error.strerror or "")
     return TryAgain("unavailable", cause=type(error).__name__)
-
-
-def _proxy_to(host: str) -> tuple[str, int, dict[str, str]] | None:
-    """Returns the proxy for a host, and its headers. Raises TryAgain for an invalid one."""
-    proxy = proxy_to(host)
-    if not proxy:
-        return None
-    try:
-        parts = proxy_parts(proxy)
-    except BadParameter as error:
-        raise TryAgain("proxy_address", cause=str(error)) from error
-    headers = {}
-    if parts.username is not None:
-        credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
-        headers["Proxy-Authorization"] = (
-            "Basic " + binascii.b2a_base64(credentials, newline=False).decode()
-        )
-    return parts.hostname or "", parts.port or 80, headers

@@ -157,7 +157,14 @@ class Trust:
             own_promises = {
                 n: p for v in vouched if v.folder == pin.folder for n, p in v.promises.items()
             }
-        self.promises[pin.folder] = _merged_promises(own_promises, bundle.promises())
+        promises, broken = merge_promises(own_promises, bundle.promises())
+        if broken:
+            problems = "; ".join(f'metric "{name}": {problem}' for name, problem in broken.items())
+            raise BundleRefused(
+                f"the bundle allows more than this device was promised: {problems}; keep what was "
+                "promised, or give the metric a new name"
+            )
+        self.promises[pin.folder] = promises
         self.pins[app] = replace(pin, serials={**pin.serials, pin.folder: bundle.serial}, log=log)
         return self.pins[app], former
 
@@ -263,20 +270,6 @@ def folder_of(operator: bytes) -> str:
 def is_one(folder: str) -> bool:
     """Returns whether a name is of the form of `folder_of`; a renamed copy beside it is not."""
     return bool(_FOLDER.fullmatch(folder))
-
-
-def _merged_promises(
-    before: Mapping[str, Promise], later: Mapping[str, Promise]
-) -> dict[str, Promise]:
-    """Returns old and new promises. Raises BundleRefused if a new one allows more than the old."""
-    promises, broken = merge_promises(before, later)
-    if broken:
-        problems = "; ".join(f'metric "{name}": {problem}' for name, problem in broken.items())
-        raise BundleRefused(
-            f"the bundle allows more than this device was promised: {problems}; keep what was "
-            "promised, or give the metric a new name"
-        )
-    return promises
 
 
 def _stranger(app: str, signer: bytes, trusted: Iterable[bytes]) -> str:
