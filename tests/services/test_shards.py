@@ -128,7 +128,7 @@ async def test_no_part_of_a_crowd_is_sent_while_a_node_lacks_its_part(
         await pool.close_windows()
 
         async def gathering() -> bool:
-            return bool(await pool.crowds.gathering(window))
+            return bool(await pool.crowds.ids(window, "gathering"))
 
         await m.until(gathering)
         for _ in range(30):
@@ -145,15 +145,15 @@ async def test_no_part_of_a_crowd_is_sent_while_a_node_lacks_its_part(
 async def _gather_and_cut(pool: Pool) -> None:
     """What a mixer does of a window that is over, once."""
     levels = await pool.levels(WINDOW, SHARDS)
-    gathering = await pool.crowds.gathering(WINDOW)
+    gathering = await pool.crowds.ids(WINDOW, "gathering")
     crowd = CrowdTake(300, 20)
     if not gathering and sum(level.reports for level in levels) >= 300:
         await pool.crowds.leave(WINDOW, crowd, levels[0], shards=SHARDS)
-        gathering = await pool.crowds.gathering(WINDOW)
+        gathering = await pool.crowds.ids(WINDOW, "gathering")
     for crowd_id in gathering:
         await pool.crowds.gather(WINDOW, crowd, levels, crowd_id)
     ids_by_place = [(place, await pool.crowds.ids(place)) for place in places(WINDOW, SHARDS)]
-    gathering = await pool.crowds.gathering(WINDOW)
+    gathering = await pool.crowds.ids(WINDOW, "gathering")
     for place, ids in ids_by_place:
         for crowd_id in ids:
             while crowd_id not in gathering and await pool.crowds.cut(place, crowd_id):

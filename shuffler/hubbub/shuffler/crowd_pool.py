@@ -5,7 +5,7 @@ The keys are listed in pool.py.
 
 import secrets
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 from hubbub.conservation import Window
 from hubbub.runtime.redis.command_lists import RedisServer, lua, script
@@ -66,10 +66,6 @@ class Crowds:
         crowd_id = crowd_id or secrets.token_bytes(16)
         return max(0, await self._set_apart(window, crowd, level, crowd_id, shards))
 
-    async def gathering(self, window: Window) -> list[bytes]:
-        """The ids of crowds of several shards that are not complete yet; at most one."""
-        return await self._ids(window, "gathering")
-
     async def gather(
         self, window: Window, crowd: CrowdTake, levels: Sequence[Level], crowd_id: bytes
     ) -> None:
@@ -98,11 +94,13 @@ class Crowds:
         count, *_ = await self._server.durable([step, *settled])
         return int(count)
 
-    async def ids(self, place: Place) -> list[bytes]:
-        """The ids of the crowds that are being cut, by any process."""
-        return await self._ids(place, "crowds")
+    async def ids(
+        self, place: Place, part: Literal["crowds", "gathering"] = "crowds"
+    ) -> list[bytes]:
+        """The ids of the crowds that are being cut, by any process.
 
-    async def _ids(self, place: Place, part: str) -> list[bytes]:
+        With "gathering", of the crowds of several shards that are not complete yet; at most one.
+        """
         names = await self._server.ask("HKEYS", place.key(f"shuffler:{part}"))
         ids = [self._replies.batch_id(place, name) for name in names]
         return [crowd_id for crowd_id in ids if crowd_id is not None]

@@ -121,7 +121,7 @@ class Departures:
             await self._leave(window, shards, stream)
         pairs = [(place, await self._crowds.ids(place)) for place in places(window, shards)]
         # After those: a shard that is not being gathered now has been gathered.
-        incomplete_ids = await self._crowds.gathering(window) if shards > 1 else []
+        incomplete_ids = await self._crowds.ids(window, "gathering") if shards > 1 else []
         for place, ids in pairs:
             for crowd_id in ids:
                 if crowd_id not in incomplete_ids and (place, crowd_id) not in self._cutting:
@@ -132,7 +132,7 @@ class Departures:
     async def _leave(self, window: Window, shards: int, stream: Stream) -> None:
         # Levels first: a crowd that is gathered after this has no successor yet.
         levels = await self._pool.levels(window, shards)
-        incomplete_ids = await self._crowds.gathering(window) if shards > 1 else []
+        incomplete_ids = await self._crowds.ids(window, "gathering") if shards > 1 else []
         needs = self.needs(window, stream)
         cut_reports = self._policy.cut_reports(fitting(stream.sealed_bytes))
         crowd = CrowdTake(needs, cut_reports, stream.dummies, stream.expected_noise)
@@ -145,7 +145,7 @@ class Departures:
             )
             if stream.dummies and not reports_left:
                 self._next[window] = crowd_id
-            incomplete_ids = await self._crowds.gathering(window) if shards > 1 else []
+            incomplete_ids = await self._crowds.ids(window, "gathering") if shards > 1 else []
         for crowd_id in incomplete_ids:
             await self._crowds.gather(window, crowd, levels, crowd_id)
 
