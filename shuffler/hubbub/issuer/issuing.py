@@ -221,7 +221,8 @@ class TokensApp:
         requests = self._blinded_elements(request, table.streams)
         try:
             # Checked before they use up anything.
-            await asyncio.to_thread(_check_elements, request)
+            elements = [element for wanted in request.wanted for element in wanted.blinded]
+            await asyncio.to_thread(poprf.check_elements, elements)
             allowed: dict[tuple[str, int], bool] = {}
             for period, blinded in requests.items():
                 closes = max(table.streams[name].closes(period[1]) for name in blinded)
@@ -275,9 +276,3 @@ class TokensApp:
             self.tokens["issued"] += len(evaluated)
             response.issued.append(IssuedTokens(evaluated=evaluated, proof=proof))
         return response
-
-
-def _check_elements(request: TokenRequest) -> None:
-    """Raises BadParameter if a blinded element is not in the group."""
-    for stream_request in request.wanted:
-        poprf.check_elements(stream_request.blinded)

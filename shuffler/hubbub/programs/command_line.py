@@ -3,6 +3,7 @@
 import argparse
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -57,9 +58,11 @@ def read_number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text[:40]!a} is not a number; write {_meant_number(text) or 'one like 0.5'}"
-        ) from None
+        meant = "one like 0.5"
+        with suppress(ValueError):  # of "95%", or of a decimal comma
+            number = float(text[:-1]) / 100 if text.endswith("%") else float(text.replace(",", "."))
+            meant = f"{number:g}"
+        raise argparse.ArgumentTypeError(f"{text[:40]!a} is not a number; write {meant}") from None
 
 
 def number_or(*words: str) -> Callable[[str], int | str]:
@@ -115,16 +118,6 @@ def _read_path(text: str) -> Path:
             "'' is not a path; write a path, or . for the current folder"
         )
     return Path(text)
-
-
-def _meant_number(text: str) -> str:
-    """The decimal number that "95%" or "0,95" was meant to be; "" for other text."""
-    try:
-        if text.endswith("%"):
-            return f"{float(text[:-1]) / 100:g}"
-        return f"{float(text.replace(',', '.')):g}"
-    except ValueError:
-        return ""
 
 
 class HelpFormatter(argparse.HelpFormatter):

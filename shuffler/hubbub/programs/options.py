@@ -258,7 +258,8 @@ def read_options(section: type[Section], namespace: argparse.Namespace) -> Secti
         if isinstance(value, list):
             value = tuple(value)
         if value != entry.field.default:
-            value = _checked_value(entry, value)
+            _check_within(entry, value)
+            value = entry.option.read(entry.name, value) if entry.option.read else value
             typed[entry.field.name] = entry
         values[entry.field.name] = value
     for entry in typed.values():
@@ -269,22 +270,18 @@ def read_options(section: type[Section], namespace: argparse.Namespace) -> Secti
     return section(**values)
 
 
-def _checked_value(entry: _FieldOption, value: Any) -> Any:
+def _check_within(entry: _FieldOption, value: Any) -> None:
+    """Raises BadParameter for a number outside the option's interval."""
     interval = entry.option.within
     for number in value if isinstance(value, tuple) else (value,):
-        if interval is not None and number not in interval:
-            unit = f" {entry.option.unit}" if entry.option.unit else ""
-            raise BadParameter(
-                f"{entry.name} {_figure(number)} is {_outside_text(number, interval)}{unit}"
-            )
-    return entry.option.read(entry.name, value) if entry.option.read else value
-
-
-def _outside_text(number: float, interval: Interval) -> str:
-    if isinf(interval.high) and number <= interval.low:
-        return f"{'below' if interval.ends[0] == '[' else 'not above'} {_figure(interval.low)}"
-    ends = ", ".join(map(_figure, (interval.low, interval.high)))
-    return f"outside {interval.ends[0]}{ends}{interval.ends[1]}"
+        if interval is None or number in interval:
+            continue
+        low, high = map(_figure, (interval.low, interval.high))
+        where = f"outside {interval.ends[0]}{low}, {high}{interval.ends[1]}"
+        if isinf(interval.high) and number <= interval.low:
+            where = f"{'below' if interval.ends[0] == '[' else 'not above'} {low}"
+        unit = f" {entry.option.unit}" if entry.option.unit else ""
+        raise BadParameter(f"{entry.name} {_figure(number)} is {where}{unit}")
 
 
 def _figure(number: float) -> str:

@@ -7,17 +7,17 @@ certificates of any of the authorities, and then checks the role (docs/decisions
 import logging
 import re
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import grpc
 from cryptography import x509
 
 from hubbub.errors import KeysUnusable, ServiceUnavailable
 from hubbub.errors.addresses import is_loopback
-from hubbub.errors.authorities import authorities_in, common_names
+from hubbub.errors.authorities import authorities_in
 
 _log: Final = logging.getLogger("hubbub.runtime")
 
@@ -144,12 +144,6 @@ def authorities_of(role: str, pem: str) -> str:
 def made_by_0_1(pem: str) -> bool:
     """Whether an authority in a PEM text is that of version 0.1, which signs every role."""
     return any(subject == _OLD_AUTHORITY for subject, _ in authorities_in(pem))
-
-
-def role_names(certificate: Mapping[str, Any]) -> list[str]:
-    """Common names and URIs in a certificate as Python's `ssl` decodes it."""
-    uris = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"]
-    return common_names(certificate) + uris
 
 
 def check_plain(address: str) -> None:

@@ -83,14 +83,25 @@ class Clocks:
         return self._monotonic()
 
     async def look(self) -> None:
-        """Asks the other clocks. Raises StoreUnavailable if they do not answer."""
+        """Asks the other clocks. Raises StoreUnavailable if they do not answer.
+
+        Logs a warning once each time the clocks come apart.
+        """
         if self._beside is not None:
             before = self._monotonic()
             times = await self._beside()
             middle = (before + self._monotonic()) / 2
             self._others = [seconds - middle for seconds in times]
         self._note()
-        self._warn_if_apart()
+        gap = self.apart_seconds
+        if gap > _ALIKE_SECONDS and not self._has_warned:
+            _log.warning(
+                "the clocks are %.0f s apart (this machine's, that of Redis, and both "
+                "within the last hour): nothing on which they differ is closed, expired or "
+                "deleted; correct them (docs/operate/clocks.md)",
+                gap,
+            )
+        self._has_warned = gap > _ALIKE_SECONDS
 
     async def run(self) -> None:
         """Looks every few seconds, until cancelled."""
@@ -138,18 +149,6 @@ class Clocks:
             before = list(map(itemgetter(1), self._agreed))
             self._before = (min(before), max(before)) if before else ()
         return offsets
-
-    def _warn_if_apart(self) -> None:
-        """Logs a warning, once each time the clocks come apart."""
-        gap = self.apart_seconds
-        if gap > _ALIKE_SECONDS and not self._has_warned:
-            _log.warning(
-                "the clocks are %.0f s apart (this machine's, that of Redis, and both "
-                "within the last hour): nothing on which they differ is closed, expired or "
-                "deleted; correct them (docs/operate/clocks.md)",
-                gap,
-            )
-        self._has_warned = gap > _ALIKE_SECONDS
 
 
 def _agree(offsets: Sequence[float]) -> bool:

@@ -56,19 +56,13 @@ async def _version_1(receive: Read, line: bytes) -> Caller | None:
         case [_, b"UNKNOWN", *_]:
             return None
         case [_, b"TCP4" | b"TCP6" as family, source, _, port, _]:
-            return _caller_behind_proxy(family, source, port)
-        case _:
-            raise BadProxyHeader
-
-
-def _caller_behind_proxy(family: bytes, source: bytes, port: bytes) -> Caller:
-    try:
-        address, number = ip_address(source.decode("ascii")), int(port)
-    except ValueError as error:
-        raise BadProxyHeader from error
-    if f"TCP{address.version}".encode() != family or not 0 <= number <= _PORT:
-        raise BadProxyHeader
-    return str(address), number
+            try:
+                address, number = ip_address(source.decode("ascii")), int(port)
+            except ValueError as error:
+                raise BadProxyHeader from error
+            if f"TCP{address.version}".encode() == family and 0 <= number <= _PORT:
+                return str(address), number
+    raise BadProxyHeader
 
 
 async def _version_2(receive: Read) -> Caller | None:

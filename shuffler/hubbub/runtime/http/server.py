@@ -217,13 +217,19 @@ class HttpDoor:
 
     async def _let_in(self, connection: socket.socket, arriving: _Arriving) -> None:
         if self._context:
+            loop, ready = asyncio.get_running_loop(), asyncio.Event()
+            loop.add_reader(connection, ready.set)
             try:
                 async with asyncio.timeout(_SILENT_SECONDS):
-                    await _wait_for_first_byte(connection)
+                    await (
+                        ready.wait()
+                    )  # for the first byte, which TLS reads, or until the peer has gone
             except TimeoutError:
                 self.connections.refusals["too_slow"] += 1
                 connection.close()
                 return
+            finally:
+                loop.remove_reader(connection)
         await self._serve(connection, None, arriving.arrived)
 
     async def _let_in_for_proxy(self, connection: socket.socket) -> None:
@@ -255,16 +261,6 @@ class HttpDoor:
             )
         except OSError:  # no TLS, or none in time: not our fault
             connection.close()
-
-
-async def _wait_for_first_byte(connection: socket.socket) -> None:
-    """Waits until the first byte has come or the peer has gone, without reading."""
-    loop, ready = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(connection, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(connection)
 
 
 def public_door(

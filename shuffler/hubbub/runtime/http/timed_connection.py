@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from hubbub.errors.authorities import common_names
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.rpc.limiter import network_of
-from hubbub.runtime.tls import role_names
 
 # Limit of a request's head, ten times a browser's, and of all else besides the body, as the framing
 # of chunks. httptools itself has no limit.
@@ -81,7 +81,8 @@ class TimedConnection(HttpToolsProtocol):
         super().connection_made(transport)
         transport.set_write_buffer_limits(_LARGEST_UNREAD_BYTES)
         certificate = transport.get_extra_info("peercert") or {}
-        self.app_state["names"] = role_names(certificate)
+        uris = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"]
+        self.app_state["names"] = common_names(certificate) + uris
         self.client = self._forwarded_for or self.client
         self.address = network_of(self.client)
         self._arrived()

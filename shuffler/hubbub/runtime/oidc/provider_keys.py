@@ -102,25 +102,24 @@ class ProviderKeys:
             AccessRefused: the provider did not sign it, or not for them, or it has expired.
             ServiceUnavailable: the provider's keys are unknown, and it does not answer.
         """
-        claims, header = await self._verified_claims(token)
-        check_claims(claims, issuer=self._issuer, audiences=audiences, now=self._clock())
-        return claims, header
-
-    async def _verified_claims(self, token: str) -> tuple[Claims, Claims]:
         metadata = await self.description()
         offered = metadata.get("id_token_signing_alg_values_supported")
         if not isinstance(offered, list):
             offered = ["RS256"]
         algorithms = [algorithm for algorithm in ALGORITHMS if algorithm in offered] or ["RS256"]
         try:
+            keys = await self._keys.value(_FRESH_SECONDS)
             try:
-                return open_claims(token, await self._keys.value(_FRESH_SECONDS), algorithms)
+                claims, header = open_claims(token, keys, algorithms)
             except InvalidKeyIdError:
-                return open_claims(token, await self._keys.value(_APART_SECONDS), algorithms)
+                keys = await self._keys.value(_APART_SECONDS)
+                claims, header = open_claims(token, keys, algorithms)
         except InvalidKeyIdError as error:
             raise AccessRefused("the token is signed by no key of the provider's") from error
         except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise AccessRefused("the token is not signed by the provider") from error
+        check_claims(claims, issuer=self._issuer, audiences=audiences, now=self._clock())
+        return claims, header
 
     async def description(self) -> Mapping[str, Any]:
         """The provider's own description (its metadata). Raises ServiceUnavailable."""

@@ -71,7 +71,9 @@ class Limiter:
         finest = self._levels[0]
         if caller in finest or len(finest) < _MAX_CALLERS:
             return finest, caller
-        for buckets, network_key in zip(self._levels[1:], _networks(caller), strict=True):
+        match = _IPV4.fullmatch(caller) or _IPV6.fullmatch(caller)
+        networks = match.groups() if match else (_OTHERS,) * 3  # of a caller without an address
+        for buckets, network_key in zip(self._levels[1:], networks, strict=True):
             if network_key in buckets or len(buckets) < _MAX_CALLERS:
                 return buckets, network_key
         return self._levels[-1], _OTHERS
@@ -82,12 +84,6 @@ class Limiter:
 
     def __len__(self) -> int:
         return sum(map(len, self._levels))
-
-
-def _networks(caller: str) -> tuple[str, ...]:
-    """The networks of a caller, narrowest first; one common network if it has no address."""
-    match = _IPV4.fullmatch(caller) or _IPV6.fullmatch(caller)
-    return match.groups() if match else (_OTHERS,) * 3
 
 
 def network(address: str) -> str:
