@@ -84,7 +84,7 @@ def test_a_notice_says_what_was_signed(operator: Operator) -> None:
     steps = {"theme": ((NOON, 0.1), (NOON + 5, 0.25)), "crashed": ((NOON, 0.0),)}
     signed = operator.notice(7, steps)
     notice = open_notice(signed, operator=operator.public)
-    assert (notice.number, notice.steps, notice.signed) == (7, steps, signed)
+    assert (notice.number, notice.steps) == (7, steps)
     assert len(signed) < 400
 
 

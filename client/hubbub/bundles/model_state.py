@@ -79,7 +79,6 @@ class Models:
     states: Mapping[str, ModelState]
     operator: bytes
     handovers: tuple[Handover, ...] = ()
-    signed: bytes = field(default=b"", repr=False, compare=False)
     line: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
     """The operator's signing keys, oldest first, the signer's last."""
 
@@ -111,7 +110,7 @@ def open_models(signed: bytes, *, operator: bytes | None) -> Models:
             "it was made"
         ) from error
     try:
-        models = _load(read_json(body), signer, signed)
+        models = _load(read_json(body), signer)
     except (*MALFORMED, BadParameter) as error:
         raise ModelsRefused("signed, but not readable by this version; upgrade hubbub") from error
     if operator is not None and operator not in models.line:
@@ -119,12 +118,11 @@ def open_models(signed: bytes, *, operator: bytes | None) -> Models:
     return models
 
 
-def _load(body: Any, signer: bytes, signed: bytes) -> Models:
+def _load(body: Any, signer: bytes) -> Models:
     if body["version"] != 1:
         raise ValueError("of a later version")
     return Models(
         {name: ModelState.load(table) for name, table in body["models"].items()},
         signer,
         tuple(map(Handover.load, body.get("handovers", []))),
-        signed,
     )

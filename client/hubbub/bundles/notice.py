@@ -40,7 +40,6 @@ class Notice:
         until: epochs that begin at this time or later follow the bundle; seconds since 1970.
         steps: changes by metric, ascending in time; a chance of 0 stops it.
         handovers: from the operator's earlier keys to this one.
-        signed: the bytes that it was read from.
 
     Raises:
         BadParameter: it contains something that a notice cannot change.
@@ -51,7 +50,6 @@ class Notice:
     steps: Mapping[str, tuple[Step, ...]]
     operator: bytes
     handovers: tuple[Handover, ...] = ()
-    signed: bytes = field(default=b"", repr=False, compare=False)
     line: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
     """The operator's signing keys, oldest first, the signer's last."""
 
@@ -115,7 +113,7 @@ def open_notice(signed: bytes, *, operator: bytes | None) -> Notice:
             "the signature does not match: altered after signing; serve it as it was made"
         ) from error
     try:
-        notice = _load(read_json(body), signer, signed)
+        notice = _load(read_json(body), signer)
     except (*MALFORMED, BadParameter) as error:
         raise NoticeRefused("signed, but not readable by this version; upgrade hubbub") from error
     if operator is not None and operator not in notice.line:
@@ -123,7 +121,7 @@ def open_notice(signed: bytes, *, operator: bytes | None) -> Notice:
     return notice
 
 
-def _load(body: Any, signer: bytes, signed: bytes) -> Notice:
+def _load(body: Any, signer: bytes) -> Notice:
     fields = {"version", "number", "until", "sampling", "handovers"}
     if isinstance(body["version"], bool) or body["version"] != 1 or not body.keys() <= fields:
         raise ValueError("of a later version")
@@ -136,7 +134,6 @@ def _load(body: Any, signer: bytes, signed: bytes) -> Notice:
         },
         operator=signer,
         handovers=tuple(map(Handover.load, as_tuple(body.get("handovers", [])))),
-        signed=signed,
     )
 
 
