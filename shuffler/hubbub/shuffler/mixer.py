@@ -227,7 +227,7 @@ class Mixer:
     async def _deliver(
         self, place: Place, batch_id: bytes, owner: bytes | None, key_id: int
     ) -> None:
-        attempt = _random.randrange(len(self._ingests))  # not all processes at the same aggregator
+        first = _random.randrange(len(self._ingests))  # not all processes at the same aggregator
         failures = 0
         while True:
             try:
@@ -244,31 +244,26 @@ class Mixer:
                         sealed=sealed,
                         dummies=await self._pool.share(place, batch_id),
                     )
-                    ingest = self._ingests[attempt % len(self._ingests)]
+                    ingest = self._ingests[(first + failures) % len(self._ingests)]
                     with self._stages.of("deliver", len(sealed)):
                         _check(await ingest.Apply(batch, timeout=_CALL_SECONDS, metadata=headers()))
                     await self._pool.delivered(place, batch_id)
                     self._stages.batch(len(sealed))
             except (grpc.aio.AioRpcError, StoreUnavailable) as error:
-                attempt += 1
                 failures += 1
-                self._say_failing(error)
+                self.counts["delivery_failed"] += 1
+                if not self._failing:  # once per outage; until its end batches stay in flight
+                    self._failing = True
+                    reason = str(error)
+                    if isinstance(error, grpc.aio.AioRpcError):
+                        reason = f"{error.code().name}: {error.details()}"
+                    _log.warning("delivery waits, batches stay in flight: %s", reason)
                 longest = min(_LONGEST_WAIT_SECONDS, 0.1 * 2.0 ** min(failures, 20))
                 await self._clock.sleep(_random.uniform(0, longest))
             else:
                 self._failing = False
                 self.counts["delivered"] += 1
                 return
-
-    def _say_failing(self, error: Exception) -> None:
-        """Logs a failed delivery once per outage; the batches stay in flight until it is over."""
-        self.counts["delivery_failed"] += 1
-        if not self._failing:
-            self._failing = True
-            reason = str(error)
-            if isinstance(error, grpc.aio.AioRpcError):
-                reason = f"{error.code().name}: {error.details()}"
-            _log.warning("delivery waits, batches stay in flight: %s", reason)
 
 
 def _check(answer: object) -> None:

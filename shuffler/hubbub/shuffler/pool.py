@@ -262,10 +262,14 @@ class Pool:
             await self.server.durable([("SADD", "shuffler:over", *names)])
 
     async def unknown_since(self, window: Window, now: float) -> float:
-        """When a window was first found to be missing in the stream table; `now` if it is new."""
+        """When a window was first found to be missing in the table; `now` if new or malformed."""
         record_command = ("HSETNX", "shuffler:unknown", window.name, str(now))
         _, since = await self.server.execute([record_command, ("HGET", *record_command[1:3])])
-        return self._replies.valid_moment(since, now)
+        try:
+            start = float(since or now)
+        except ValueError:
+            return now
+        return start if 0 <= start <= now else now
 
     async def windows(self) -> list[Window]:
         """Every window that may hold anything."""

@@ -86,14 +86,6 @@ class PoolReplies:
             raise StoreUnavailable(f"{window.name}: its counts in Redis are not numbers") from error
         return Level(reports, takes)
 
-    def valid_moment(self, moment: bytes | None, now: float) -> float:
-        """A moment that is not after `now`; `now` if it is missing or malformed."""
-        try:
-            start = float(moment or now)
-        except ValueError:
-            return now
-        return start if 0 <= start <= now else now
-
     def _leave(self, what: str) -> None:
         if what not in self._strange:
             self._strange.add(what)
