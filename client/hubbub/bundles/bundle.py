@@ -103,8 +103,7 @@ class Bundle:
             raise BadParameter(f'metric "{name}": {problem}')
         for name, place, problem in uncovered(self.metrics) if self.cover else ():
             raise BadParameter(f'metric "{name}": {place} {problem}')
-        _check_keys(self.keys)
-        _check_kems(self.metrics, self.keys)
+        _check_keys(self.metrics, self.keys)
         _check_development(self.metrics, self.keys, development=self.development)
         if self.development or self.cover:
             metrics = {
@@ -248,16 +247,12 @@ def _check_development(
         )
 
 
-def _check_keys(keys: Sequence[OpeningKeyPublic]) -> None:
+def _check_keys(metrics: Mapping[str, Metric], keys: Sequence[OpeningKeyPublic]) -> None:
     if len({key.id for key in keys}) != len(keys):
         raise BadParameter("two opening keys have the same id")
     for key, after in pairwise(sorted(keys, key=lambda key: key.start)):
         if after.start < key.end:
             raise BadParameter(f"opening keys {key.id} and {after.id} share an epoch")
-
-
-def _check_kems(metrics: Mapping[str, Metric], keys: Sequence[OpeningKeyPublic]) -> None:
-    """Raises BadParameter if a metric has a KEM for which a key has no half."""
     sealed = next((name for name, metric in metrics.items() if metric.kem == X_WING), None)
     lacking = next((key.id for key in keys if not key.x_wing), None)
     if sealed is not None and lacking is not None:

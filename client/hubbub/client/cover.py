@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hubbub.bundles import Bundle
-from hubbub.catalog import Metric, closing_time, epoch_at, epoch_start
-from hubbub.client.ledger import Account
+from hubbub.catalog import Metric, epoch_at, epoch_start
 from hubbub.client.outcome import Outcome
 
 WaitingReport = Sequence[tuple[str, int, int]]
@@ -72,16 +71,3 @@ def seconds_to_next(bundle: Bundle, now: float) -> float | None:
 def _leaves_later(metric: Metric) -> bool:
     """Whether reports of this metric leave only after their epoch is over."""
     return metric.default is not None or metric.value_kind.COUNTS
-
-
-def epochs_without_report(account: Account, metric: Metric, now: float) -> list[int]:
-    """Past epochs in which the device ran that have no report or filler and are not too late."""
-    running = epoch_at(now, metric.epoch)
-    return [
-        epoch
-        for epoch, reports in sorted(account.epochs.items())
-        if not reports
-        and epoch not in account.filled
-        and epoch < running
-        and now < closing_time(epoch, metric.epoch)
-    ]

@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 from hubbub.bundles import Bundle, key_at
-from hubbub.catalog import Metric, epoch_start
+from hubbub.catalog import Metric, closing_time, epoch_at, epoch_start
 from hubbub.catalog.discovery import spoken
 from hubbub.catalog.experiments import experiment_named
 from hubbub.catalog.payload_meanings import label_of
-from hubbub.client.cover import FILLER, OF_THE_DEVICE, epochs_without_report, fills
+from hubbub.client.cover import FILLER, OF_THE_DEVICE, fills
 from hubbub.client.device_metric import AskedMetric, Questions
 from hubbub.client.learner import Learner
 from hubbub.client.ledger import Account, charge
@@ -284,7 +284,11 @@ class Reporter:
         with self.lock.hold():
             for question, metric in self._metrics_with_default():
                 account = self._standing.accounts[metric.base_name]
-                for epoch in epochs_without_report(account, metric, now):
+                running = epoch_at(now, metric.epoch)
+                for epoch, reports in sorted(account.epochs.items()):
+                    is_due = epoch < running and now < closing_time(epoch, metric.epoch)
+                    if reports or epoch in account.filled or not is_due:
+                        continue
                     default = metric.code(metric.default)
                     last = begins(epoch + 1, question.epoch_seconds) - 1
                     outcome = self._report(question, default, metric.base_name, last)

@@ -312,10 +312,8 @@ def _state_in(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> State
     try:
         try:
             return _open_state(folder, bundle, clock)
-        except Damaged:
-            return _open_state(
-                folder, bundle, clock
-            )  # with a new file: the damaged one was renamed
+        except Damaged:  # the file was renamed: with a new one
+            return _open_state(folder, bundle, clock)
     except StateUnusable as error:
         warn("continuing in memory: %s", error)
         # PRIVACY: its limits hold across restarts, by a witness elsewhere, or nothing leaves.

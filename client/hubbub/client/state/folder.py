@@ -178,7 +178,7 @@ class FolderState:
         with self._transaction() as rows:
             if _operators(rows) > self._operators:
                 return [], self._watch.given_up()
-            dropped = payload_queries.give_up_late(rows, now)
+            dropped = payload_queries.purge(rows, "expired", now)
             drawn, damaged = payload_queries.draw(rows, most, now, _CLAIM_SECONDS, exclusions)
             dropped += damaged
             reports = fitting(drawn, max_bytes)

@@ -141,21 +141,15 @@ def waiting(rows: Rows, exclusions: WaitingReport = NOTHING) -> int:
     return int(row[0])
 
 
-def purge(rows: Rows, fate: str) -> list[Dropped]:
-    """Discards all waiting reports, and deletes events that are not reported yet."""
-    rows.execute("DELETE FROM events")
-    reports = rows.execute("SELECT id, stream FROM reports WHERE fate IS NULL").fetchall()
+def purge(rows: Rows, fate: str, late: float | None = None) -> list[Dropped]:
+    """Discards waiting reports: those late at a moment, or all, with events not reported yet."""
+    if late is None:
+        rows.execute("DELETE FROM events")
+    reports = rows.execute(
+        "SELECT id, stream FROM reports WHERE fate IS NULL AND (?1 IS NULL OR late <= ?1)", (late,)
+    ).fetchall()
     record_results(rows, dict.fromkeys((id_ for id_, _ in reports), fate))
     return [Dropped(_text(stream), fate) for _, stream in reports]
-
-
-def give_up_late(rows: Rows, now: float) -> list[Dropped]:
-    """Discards reports that the shuffler accepts no more."""
-    late = rows.execute(
-        "SELECT id, stream FROM reports WHERE fate IS NULL AND late <= ?", (now,)
-    ).fetchall()
-    record_results(rows, dict.fromkeys((id_ for id_, _ in late), "expired"))
-    return [Dropped(_text(stream), "expired") for _, stream in late]
 
 
 def draw(
