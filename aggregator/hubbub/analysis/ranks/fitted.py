@@ -116,9 +116,10 @@ class IndexRanks:
         """As `_squares`, with the mean of neighbouring edges where the estimates decrease.
 
         Errors decide which edges are neighbours: half of what the mean saves of an edge's variance
-        is not claimed. Otherwise 95% intervals beside a peak held in 93%, with it in 95%; where the
-        peak ends .0001 above the asked share, in 92 to 94%, as a mean is biased at its last edges.
-        Halfway to the mean they held in 95%, but up to 1.16 times as wide as by HaarHRR.
+        is not claimed. A mean is biased at its first and its last edge, which have a third of their
+        own estimate: otherwise 95% intervals held in 90 to 94% where empty parts follow the part of
+        the percentile, with it in 95 to 98%. With half they were up to 1.05 times as wide as by
+        HaarHRR, with a third up to 1.04 times.
         """
         from scipy.optimize import isotonic_regression  # noqa: PLC0415 as nnls
 
@@ -127,7 +128,9 @@ class IndexRanks:
         starts, sizes = regression.blocks[:-1], np.diff(regression.blocks)
         means = np.add.reduceat(weights, starts, axis=0) / sizes[:, None]
         pooled, own = np.repeat(_lengths(means), sizes), _lengths(weights)
-        return regression.x, np.hypot(pooled, np.maximum(own, pooled)) / sqrt(2)
+        ends, shares = np.append(starts, starts + sizes - 1), regression.x.copy()
+        shares[ends] = (2 * shares[ends] + estimates[ends]) / 3
+        return shares, np.hypot(pooled, np.maximum(own, pooled)) / sqrt(2)
 
     @cached_property
     def _haar_error(self) -> float:
