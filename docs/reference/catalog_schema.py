@@ -63,8 +63,17 @@ def _metric() -> Schema:
     for mechanism, parameters in schemas.items():
         for name, schema in parameters.items():
             meanings.setdefault(name, {}).setdefault(schema["description"], []).append(mechanism)
+    list_names = {
+        name
+        for parameters in schemas.values()
+        for name, schema in parameters.items()
+        if schema["type"] == "array"
+    }
     numbers: Schema = {
-        name: {"type": "number", "description": _number_description(lines)}
+        name: {
+            "type": "array" if name in list_names else "number",
+            "description": _number_description(lines),
+        }
         for name, lines in meanings.items()
     }
     return {

@@ -410,6 +410,26 @@ def test_auto_takes_the_mechanism_whose_percentiles_have_narrower_intervals(
     assert choose(epsilon, None, wishes).best.mechanism == min(errors, key=errors.__getitem__)
 
 
+@pytest.mark.parametrize(
+    ("words", "wishes"),
+    [
+        ("--mean 0 60 --epsilon 1 --error 0.005", {"reports": 50_000}),
+        ("--mean 0 60 --reports 100000 --error 0.004", {"reports": 100_000}),
+        (
+            "--ranges 16 0 60 --epsilon 1 --percentile 99 --reports 300",
+            {"buckets": 16, "percentiles": [99], "reports": 300},
+        ),
+    ],
+)
+def test_a_mean_and_a_percentile_are_planned_by_what_auto_chooses(
+    words: str, wishes: dict[str, Any], capsys: Capture
+) -> None:
+    """By the fewest reports it was `mean.one_bit`, where `auto` takes `mean.table`."""
+    document = document_of(capsys, "plan", *words.split(), "--format", "json")
+    best = choose(document["rows"][0]["epsilon"], None, {"low": 0, "high": 60, **wishes}).best
+    assert document["recommended"] == best.mechanism
+
+
 @pytest.mark.parametrize("name", ["haar", "wave"])
 def test_the_error_of_a_percentile_is_that_of_the_edges_where_its_interval_ends(name: str) -> None:
     """At edge 32 of 64, where p95 is, `haar` errs half as much as at the edges beside it."""

@@ -4,16 +4,16 @@ The error is exact: a mechanism's variance is linear in the number of reports wi
 mean over all values is the same for all answers. Mechanisms within 5% of the least variance count
 as equal; then the shortest payload decides, then the fewest cells.
 
-For the percentiles of a number in `buckets` it is that of shares below all edges (`rank_errors`).
+For the percentiles of a number in `buckets` it is that of shares below edges (`rank_errors`).
 Sets, parts, vectors and any string have only one mechanism.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 from typing import Any, Final
 
-from hubbub.authoring.rank_errors import RANK_ERRORS
+from hubbub.authoring.rank_errors import RANK_VARIANCES, USUAL_PERCENTILES, rank_error
 from hubbub.catalog.auto_choice import AUTO, UNKNOWN, Choice, Option
 from hubbub.catalog.crowds.central import PROMISE
 from hubbub.catalog.metric import DOMAINS, Metric
@@ -21,7 +21,7 @@ from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import kind_named
 from hubbub.errors import BadParameter
 from hubbub.fields.field import REQUIRED, CatalogField, Entry, fields_of, setting, settings
-from hubbub.fields.kinds import in_interval, integer, number
+from hubbub.fields.kinds import ascending, in_interval, integer, number
 from hubbub.fields.rules import is_whole
 from hubbub.mechanisms import (
     AnyMechanism,
@@ -38,20 +38,22 @@ from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.vector_codes import VectorCodes
 
-# More reports than there are people, a thousand times.
-_MAX: Final = 10**13
+MAX_EXPECTED: Final = 10**13
+"""More reports than there are people, a thousand times."""
 
 
 @settings
 class Wishes:
     """Fields of a metric with mechanism "auto", besides epsilon and values; never instantiated."""
 
-    reports: int = setting(integer(1, _MAX), "Expected number of reports in an epoch.", "100_000")
+    reports: int = setting(
+        integer(1, MAX_EXPECTED), "Expected number of reports in an epoch.", "100_000"
+    )
     max_payload_bytes: int = setting(
-        integer(1, _MAX), "Longest permitted payload.", "64", default=128
+        integer(1, MAX_EXPECTED), "Longest permitted payload.", "64", default=128
     )
     max_cells: int = setting(
-        integer(1, _MAX), "Largest permitted number of totals.", "65536", default=1 << 22
+        integer(1, MAX_EXPECTED), "Largest permitted number of totals.", "65536", default=1 << 22
     )
     permanent_epsilon: float | None = setting(
         number("a number of nats", MIN_EPSILON, MAX_EPSILON),
@@ -71,6 +73,16 @@ class Wishes:
         "With a number whose percentiles matter, not its mean: number of buckets.",
         "64",
         default=None,
+    )
+    percentiles: tuple[float, ...] = setting(
+        ascending(
+            "a list of ascending percentiles",
+            "be a list of ascending percentiles in (0, 100), such as [50, 95]",
+            number("a percentile", 0, 100, "()"),
+        ),
+        "With buckets: percentiles that matter most.",
+        "[99]",
+        default=USUAL_PERCENTILES,
     )
 
 
@@ -112,15 +124,16 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     """The best mechanism for `categories` listed values, or for a number if None.
 
     `statements` are the written fields of Wishes: with `buckets` percentiles of the number matter,
-    not its mean. With `permanent_epsilon` values are reported repeatedly, and only mechanisms with
-    a permanent lie are considered. Raises BadParameter for a field out of range, or if no mechanism
-    is within the limits; of percentiles `with_wishes` complains of the field.
+    not its mean, and those of `percentiles` most. With `permanent_epsilon` values are reported
+    repeatedly, and only mechanisms with a permanent lie are considered. Raises BadParameter for a
+    field out of range, or if no mechanism is within the limits; of percentiles `with_wishes`
+    complains of the field.
     """
     reports, payload, cells = (_whole_number(statements, name) for name in _NUMBERS)
     if categories is None and "buckets" not in statements:
         names, needed = names_of("mean", "epsilon", "low", "high"), {"low", "high"}
     elif categories is None:
-        names, needed = tuple(RANK_ERRORS), {"low", "high", "buckets"}
+        names, needed = tuple(RANK_VARIANCES), {"low", "high", "buckets"}
     elif "permanent_epsilon" in statements:
         names = names_of("listed", "epsilon", "permanent_epsilon", "categories")
         needed = {"permanent_epsilon"}
@@ -131,8 +144,9 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
         {} if categories is None else {"categories": categories}
     )
     same = "grr" if categories == 2 else "rr"  # noqa: PLR2004 for two values they are one
+    percentiles = statements.get("percentiles") or USUAL_PERCENTILES
     candidates = [
-        option_of(mechanism, given_parameters, _stderr(mechanism, arguments, reports))
+        option_of(mechanism, given_parameters, _stderr(mechanism, arguments, reports, percentiles))
         for mechanism in (build(name, **arguments) for name in names if name != same)
     ]
     options = [o for o in candidates if o.payload_bytes <= payload and o.cells <= cells]
@@ -152,13 +166,15 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
 
 def _given_parameters(statements: Mapping[str, Any], needed: set[str]) -> dict[str, Any]:
     """The written numbers that a mechanism is built from, which must be those that are needed."""
-    names = ("permanent_epsilon", "low", "high", "buckets")
+    names = ["permanent_epsilon", "low", "high", "buckets"]
+    if "buckets" not in needed:
+        names.append("percentiles")
     numbers = {name: statements[name] for name in names if name in statements}
     if numbers.keys() != needed:
         wrong = ", ".join(sorted(numbers.keys() ^ needed))
         raise BadParameter(
-            "with auto, a number takes low, high and perhaps buckets, and values take "
-            f"permanent_epsilon: correct {wrong}"
+            "with auto, a number takes low, high and perhaps buckets, with these percentiles, and "
+            f"values take permanent_epsilon: correct {wrong}"
         )
     return numbers
 
@@ -174,9 +190,14 @@ def option_of(mechanism: AnyMechanism, parameters: Mapping[str, float], stderr: 
     )
 
 
-def _stderr(mechanism: AnyMechanism, arguments: Mapping[str, Any], reports: int) -> float:
-    if rank_error := RANK_ERRORS.get(mechanism.NAME):
-        return reports * rank_error(mechanism, reports)
+def _stderr(
+    mechanism: AnyMechanism,
+    arguments: Mapping[str, Any],
+    reports: int,
+    percentiles: Sequence[float],
+) -> float:
+    if mechanism.NAME in RANK_VARIANCES:
+        return reports * rank_error(mechanism, reports, percentiles)
     if mechanism.VALUES == "numbers":
         worst = max(mechanism.variance(place * reports, reports) for place in PLACES)
         width: float = arguments["high"] - arguments["low"]

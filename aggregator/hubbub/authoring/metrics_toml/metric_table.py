@@ -288,12 +288,13 @@ def _names(fields: Mapping[str, CatalogField]) -> list[str]:
 
 
 def _problem_with_own(mechanism: str, field: CatalogField, table: Mapping[str, Any]) -> str:
-    """The problem with one of the mechanism's own numbers; "" if there is none."""
+    """The problem with one of the mechanism's own fields; "" if there is none."""
     if field.name not in table and not field.required:
         return ""
     if field.name not in table:
         return f"{mechanism} needs this number; add it"
-    if not is_number(table[field.name]):
+    is_list = field.entry.kind.schema()["type"] == "array"
+    if not is_list and not is_number(table[field.name]):
         measured = kind_named(table.get("kind")).MEASURED
         hint = "; unit gives its unit" if measured else ""
         return f"must be a number, without quotes{hint}"

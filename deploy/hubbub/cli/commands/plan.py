@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from math import isfinite, nan
+from math import ceil, isfinite, nan
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -14,9 +14,9 @@ from hubbub.aggregator.query.figures import effect_measure
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.effect import EFFECT_PERCENTILES, detectable_effect
 from hubbub.analysis.figures import step_pairs
-from hubbub.analysis.percentiles import PERCENTILES
 from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose, reach_of
-from hubbub.authoring.rank_errors import RANK_ERRORS
+from hubbub.authoring.auto_mechanism import MAX_EXPECTED, choose
+from hubbub.authoring.rank_errors import RANK_VARIANCES, USUAL_PERCENTILES
 from hubbub.catalog import Metric
 from hubbub.catalog.values.funnels_and_retention import Retention
 from hubbub.cli.planning.plan_table import (
@@ -94,7 +94,7 @@ class PlanOptions:
     )
     percentile: float | None = option(
         "for a number with buckets: percentile whose error is shown; without it and without a "
-        "goal, p10 to p99 of a --metric with wave or haar",
+        "goal, p50, p90 and p95 of a --metric with wave or haar",
         metavar="P",
         parse=read_percentile,
     )
@@ -168,11 +168,12 @@ def _plan(options: PlanOptions) -> None:
     if options.percentile is not None:
         parts = None if options.within is None else shares
         check_rank_goal(options.percentile, options.within or options.effect, parts)
+    percentiles, errors = _percentiles(options, metric), list[float]()
     rows, metric_row = _rows(options, question, metric, shares), None
+    rows, by_auto = _as_auto(options, question, rows, percentiles)
     if metric is not None and options.reports is not None:
         metric_row = row(question, metric.mechanism, metric.arguments, options.reports)
     lines = [*rows, *([metric_row] if metric_row else [])]
-    percentiles, errors = _percentiles(options, metric), list[float]()
     if percentiles:
         errors = [rank_error(question, line, percentiles, shares) for line in lines]
     drawing = simulate(question, metric_row or rows[0], options.seed) if options.simulate else {}
@@ -191,7 +192,7 @@ def _plan(options: PlanOptions) -> None:
     else:
         ends = dict.fromkeys(map(percentile_name, (*percentiles[:1], *percentiles[-1:])))
         name = " to ".join(ends)
-        show(question, rows, metric_row, metric, percentile=name, errors=errors)
+        show(question, rows, metric_row, metric, percentile=name, errors=errors, by_auto=by_auto)
         _say_goal(options, rows[0], ratio_error)
         if drawing:
             show_simulated(drawing)
@@ -288,13 +289,32 @@ def _rows(
     return ranked(rows, lambda item: item.epsilon)
 
 
+def _as_auto(
+    options: PlanOptions, question: MetricDraft, rows: list[Row], percentiles: Sequence[float]
+) -> tuple[list[Row], bool]:
+    """The rows, the mechanism first that `auto` chooses, and whether `auto` answers the question.
+
+    It does for a mean, and for percentiles of even numbers.
+    """
+    best = rows[0]
+    expected = ceil(min(best.reports, MAX_EXPECTED))
+    wishes: dict[str, Any] = {"low": question.low, "high": question.high, "reports": expected}
+    if question.kind == "ranges" and percentiles and options.numbers is None:
+        wishes |= {"buckets": question.size, "percentiles": percentiles}
+    elif question.kind != "mean":
+        return rows, False
+    chosen = choose(best.epsilon, None, wishes).best.mechanism
+    # A mechanism that never reaches the goal stays behind those that do.
+    return sorted(rows, key=lambda row: row.mechanism != chosen or not isfinite(row.reports)), True
+
+
 def _percentiles(options: PlanOptions, metric: Metric | None) -> Sequence[float]:
-    """The percentiles whose error is planned; without a goal the usual ones, as auto weighs all."""
+    """The percentiles whose error is planned; without a goal the usual ones, as auto weighs."""
     if options.percentile is not None:
         return (options.percentile,)
     goals = (options.error, options.detect, options.effect, options.ratio)
-    is_ranked = metric is not None and metric.mechanism in RANK_ERRORS
-    return PERCENTILES if is_ranked and all(goal is None for goal in goals) else ()
+    is_ranked = metric is not None and metric.mechanism in RANK_VARIANCES
+    return USUAL_PERCENTILES if is_ranked and all(goal is None for goal in goals) else ()
 
 
 def _check_goals(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> None:

@@ -48,10 +48,12 @@ def show(
     *,
     percentile: str = "",
     errors: Sequence[float] = (),
+    by_auto: bool = False,
 ) -> None:
     """Shows the rows as a table, the catalog's own last, and explains its columns.
 
-    `errors` are those of a `percentile`, such as p95, or of "p10 to p99", in rank, by row.
+    `errors` are those of a `percentile`, such as p95, or of "p50 to p95", in rank, by row;
+    `by_auto` is whether the first row has what `auto` chooses, whichever is cheapest.
     """
     lines = [*rows]
     if metric_row:
@@ -82,10 +84,7 @@ def show(
         columns[""] = lambda row: "█" * max(1, round(_BAR * row.stderr / worst))
     name = f"{metric.name}: " if metric else ""
     listing(name + _domain_text(question), lines, columns)
-    say(
-        f"recommended: {rows[0].mechanism}, the shortest payload within 5% of the least "
-        f"{'squared error in rank' if percentile else 'variance'}, reports or epsilon"
-    )
+    say(f"recommended: {rows[0].mechanism}, {_reason(question, percentile, by_auto=by_auto)}")
     if percentile:
         say(
             f"{percentile} in rank: half the width of its 95% interval (of several: root mean "
@@ -97,6 +96,17 @@ def show(
         say("*: as the catalog has it")
     if metric:
         _say_people(metric)
+
+
+def _reason(question: MetricDraft, percentile: str, *, by_auto: bool) -> str:
+    """Why the first mechanism is recommended."""
+    if not by_auto:
+        least = "squared error in rank" if percentile else "variance"
+        return f"the shortest payload within 5% of the least {least}, reports or epsilon"
+    if question.kind == "mean":
+        return 'as mechanism = "auto" chooses, by the noise of the reports alone'
+    named = "" if " " in percentile else f" and percentiles = [{percentile[1:]}]"
+    return f'as mechanism = "auto" chooses with buckets = {question.size}{named}'
 
 
 def _share_text(share: float, sign: str, digits: int) -> str:
