@@ -134,4 +134,5 @@ def test_ends_near_all_of_a_billion_reports_keep_their_digits() -> None:
     p = exp(12) / (exp(12) + 1)
     law = CountLaw(p=p, q=1 - p, reports=10**9, sampled=True)
     low, high = law.between(np.array([10**9 + 6143.25]), down=1.96, up=1.96)
-    assert (low[0], high[0]) == pytest.approx((1e9, 1e9), abs=1)
+    # All but one support it: fewer than 5.57 or .025 are missing, by the exact law.
+    assert (low[0], high[0]) == pytest.approx((1e9 + 6138.7, 1e9 + 6144.2), abs=0.1)

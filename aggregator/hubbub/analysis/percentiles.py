@@ -121,11 +121,10 @@ def percentile_shifts(
 ) -> list[PercentileShift]:
     """Shift of each percentile, with an interval from those of both sides."""
     sides = [percentiles_of(ranks, percentiles, confidence) for ranks in (before, after)]
-    shifts = []
+    span, shifts = (float(before.edges[0]), float(before.edges[-1])), []
     for old, new in zip(*sides, strict=True):
-        difference, low, high = difference_of(
-            *((row.estimate, row.low, row.high) for row in (old, new))
-        )
+        first, second = (np.array([row.estimate, row.low, row.high]) for row in (old, new))
+        difference, low, high = map(float, difference_of(first, second, span))
         ends = {old.reaches, new.reaches} - {""}
         shifts.append(
             PercentileShift(

@@ -127,8 +127,18 @@ class ValueEstimates:
     ) -> tuple[Floats, Floats]:
         """The least and largest truths in [0, reports] whose own error would reach the estimates.
 
-        The ends are `down` and `up` standard errors away, or as improbable by the `count_law` or
-        the `tail`; without a `count_law` half of a `step` further (Yates 1934).
+        The ends are as of `unbounded`.
+        """
+        low, high = self.unbounded(reports, down=down, up=up)
+        return np.clip(low, 0.0, reports), np.clip(high, 0.0, reports)
+
+    def unbounded(
+        self, reports: float, *, down: Floats | float, up: Floats | float
+    ) -> tuple[Floats, Floats]:
+        """The ends of `between` as if there could be fewer holders than 0, and more than reports.
+
+        They are `down` and `up` standard errors away, or as improbable by the `count_law` or the
+        `tail`; without a `count_law` half of a `step` further (Yates 1934).
         """
         clipped, tail = np.clip(self.estimates, 0.0, reports), self.tail
         if self.count_law:
@@ -141,8 +151,7 @@ class ValueEstimates:
         high = end_of(clipped, self.absent, self.growth, self.curvature, worth)
         # A tail contains the step.
         low = low if tail else low - self.step / 2
-        high = high if tail and tail.down else high + self.step / 2
-        return np.clip(low, 0.0, reports), np.clip(high, 0.0, reports)
+        return low, high if tail and tail.down else high + self.step / 2
 
     def _lower_ends(self, clipped: Floats, worth: Floats) -> Floats:
         error = self.absent, self.growth, self.curvature

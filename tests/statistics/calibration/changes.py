@@ -23,6 +23,7 @@ DIFFERENCE = Statement(
     0.95,
     ("Change.low", "Change.high", "Change.difference", "Change.before", "Change.after"),
 )
+INSIDE = Statement("a possible difference is in its interval", 1.0, ("Change.difference",))
 SUREST = Statement("95% interval of the surest difference", 0.95, ("Change.low", "Change.high"))
 REQUESTED_BAND = Statement("95% band of a value asked for", 0.95, POINT)
 PICKED = Statement("95% band of the five most frequent", 0.95, POINT)
@@ -55,6 +56,9 @@ def _change(
         for change, difference in zip(result, true, strict=True)
     ]
     yield DIFFERENCE, sum(holds), len(holds)
+    possible = [change for change in result if abs(change.difference) <= 1]
+    inside = sum(change.low <= change.difference <= change.high for change in possible)
+    yield INSIDE, inside, len(possible)
     yield SUREST, holds[min(range(len(result)), key=lambda place: result[place].p_value)], 1
     marked = [change for change in result if change.changed]
     yield MARKED_ABOVE, sum(change.low > 0 or change.high < 0 for change in marked), len(marked)
@@ -149,6 +153,24 @@ SETTINGS: Sequence[Setting] = [
             ("unary.oue", 1.0, 32, True),
             ("unary.oue", 4.0, 32, False),
             ("hadamard", 2.0, 16, False),
+        )
+    ),
+    *(
+        Setting(
+            f"{name} {epsilon:g}, {size} values, {least:.0%} to {1 - least:.0%}, {reports:,}",
+            200,
+            partial(
+                _change,
+                built(name, epsilon, size),
+                [least, *[(1 - least) / (size - 1)] * (size - 1)],
+                [1 - least, *[least / (size - 1)] * (size - 1)],
+                reports,
+            ),
+        )
+        for name, epsilon, size, least, reports in (
+            ("rr", 1.0, 2, 0.0, 2000),
+            ("grr", 2.0, 4, 0.01, 500),
+            ("unary.oue", 1.0, 50, 0.01, 200),
         )
     ),
     *(

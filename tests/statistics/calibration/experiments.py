@@ -5,7 +5,7 @@ People are new in each epoch, or the same all the time, each with an answer of t
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from math import hypot, sqrt
+from math import hypot, inf, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +59,7 @@ def _estimate(
     if mechanism.VALUES == "vectors":
         reports, rate = totals.reports, rate_of(tiers, repeats)
         figure = rate.figure("", below="", dates="", reports=reports, confidence=confidence)
-        return ArmEstimate(None, None, {"rate": figure.bounds})
+        return ArmEstimate(None, None, {"rate": figure.bounds}, inf)
     if steps:
         rows = conversions(Joint(tiers, repeats), steps, repeats, "", confidence)
         return ArmEstimate(None, None, {row.figure: row.bounds for row in rows})
@@ -254,6 +254,18 @@ _CASES: Sequence[tuple[str, int, Arms]] = [
             [0.6 - 0.5, 0.5 - 0.4, 0.3 - 0.2],
             same=False,
             steps=("visit", "cart", "paid"),
+        ),
+    ),
+    (
+        "rr 1, a funnel from 0 to 1, new people",
+        50,
+        Arms(
+            build("rr", epsilon=1.0),
+            range(2),
+            ([1.0, 0.0], [0.0, 1.0]),
+            [1.0],
+            same=False,
+            steps=("visit", "paid"),
         ),
     ),
     (

@@ -7,6 +7,7 @@ includes the reports of the one before.
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import inf
 from typing import Final
 
 from hubbub.aggregator.query.answer_notes import notes_of_outside
@@ -29,6 +30,7 @@ from hubbub.analysis.comparisons.effect import (
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, reports_of_one
 from hubbub.catalog.experiments import Experiment, experiment_named
+from hubbub.catalog.values.rates import Rate
 from hubbub.errors import UnknownMetric
 from hubbub.errors.grammar import several
 from hubbub.query_results.cell_text import error_of, number_text
@@ -248,7 +250,11 @@ async def _arm_estimates(
             }
             for part in arms.pair(arm)
         ]
-        return ArmEstimate(None, None, control_bounds), ArmEstimate(None, None, arm_bounds)
+        most = inf if isinstance(arms.metric.value_kind, Rate) else 1.0
+        return (
+            ArmEstimate(None, None, control_bounds, most),
+            ArmEstimate(None, None, arm_bounds, most),
+        )
     question = EstimateQuery(confidence=confidence)
     control, other = [await query.work(part, question) for part in arms.pair(arm)]
     return (

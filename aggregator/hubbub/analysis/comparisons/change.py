@@ -19,6 +19,7 @@ from hubbub.analysis.uncertainty.intervals import (
     FALSE_DISCOVERY_RATE,
     Tail,
     bisected,
+    difference_of,
     reach_of,
     sampled,
     selection_reach,
@@ -160,9 +161,9 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
         low = np.where(changed & (difference > 0), np.maximum(low, least), low)
         high = np.where(changed & (difference < 0), np.minimum(high, -least), high)
     else:
-        low, high = difference - lower * stderr, difference + upper * stderr
-    widest = before.span[1] - before.span[0] if before.kind in OF_NUMBERS and before.span else 1.0
-    low, high = np.clip(low, -widest, widest), np.clip(high, -widest, widest)
+        widest = before.span[1] - before.span[0] if before.span else 1.0
+        low = np.maximum(difference - lower * stderr, -widest)
+        high = np.minimum(difference + upper * stderr, widest)
     return records(
         Change,
         names,
@@ -274,19 +275,15 @@ def _equivalent_scores(scores: Floats, upper_tail: _Skewed, lower_tail: _Skewed)
 def _difference_ends(
     sides: Sequence[_Side], lower_reach: Floats, upper_reach: Floats
 ) -> tuple[Floats, Floats]:
-    """Ends of the differences, from the ends of either side (Zou and Donner 2008)."""
-    middles, downs, aboves = [], [], []
+    """Ends of the differences, from the ends of either side."""
+    bounds = []
     for (shares, reports), (down, up) in zip(
         sides, ((upper_reach, lower_reach), (lower_reach, upper_reach)), strict=True
     ):
-        skewed = replace(shares, tail=_skew(shares))
-        low, high = skewed.between(reports, down=down, up=up)
-        estimates = np.clip(shares.estimates, 0.0, reports)
-        middles.append(estimates / reports)
-        downs.append((estimates - low) / reports)
-        aboves.append((high - estimates) / reports)
-    middle = middles[1] - middles[0]
-    return middle - np.hypot(downs[1], aboves[0]), middle + np.hypot(aboves[1], downs[0])
+        low, high = replace(shares, tail=_skew(shares)).unbounded(reports, down=down, up=up)
+        bounds.append(np.stack([shares.estimates, low, high]) / reports)
+    _, lows, highs = difference_of(bounds[0], bounds[1], (0.0, 1.0))
+    return lows, highs
 
 
 def _variance(answer: Answer) -> Floats:

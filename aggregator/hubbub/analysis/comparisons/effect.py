@@ -76,12 +76,14 @@ class Effect:
 class ArmEstimate:
     """The estimates of one arm: an answer, or of a funnel or a rate its figures by measure.
 
-    `ranks` are of the population, None without parts of a range; a figure without bounds is None.
+    `ranks` are of the population, None without parts of a range; a figure without bounds is None,
+    and `most` is the largest possible one.
     """
 
     answer: Answer | None
     ranks: Ranks | None
     figures: Mapping[str, Bounds | None] = field(default_factory=dict)
+    most: float = 1.0
 
 
 def rows_of(estimate: ArmEstimate) -> int:
@@ -281,7 +283,9 @@ def _differences(
     else:
         for measure, before in control.figures.items():
             if before and (after := other.figures[measure]):
-                yield measure, before[0], after[0], difference_of(before, after), ""
+                columns = difference_of(np.array(before), np.array(after), (0.0, control.most))
+                difference, low, high = map(float, columns)
+                yield measure, before[0], after[0], (difference, low, high), ""
 
 
 def ratio_p_value(reports: Sequence[float], weights: Sequence[int]) -> float:

@@ -14,7 +14,7 @@ Sums over thousands of reports are practically normal, which every interval here
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import hypot, log, sqrt
+from math import log, sqrt
 from statistics import NormalDist
 from typing import Final, Literal
 
@@ -131,12 +131,62 @@ Bounds = tuple[float, float, float]
 """An estimate, and the ends of its interval."""
 
 
-def difference_of(before: Bounds, after: Bounds) -> Bounds:
-    """The difference of two independent estimates, with its interval (Zou and Donner 2008)."""
-    (old, old_low, old_high), (new, new_low, new_high) = before, after
-    difference = new - old
-    low = difference - hypot(new - new_low, old_high - old)
-    return difference, low, difference + hypot(new_high - new, old - old_low)
+# So many times the range is as far as any end of an interval that contains the whole range.
+_FARTHEST: Final = 10.0
+_NO_WIDTH: Final = 1e-30
+
+
+def difference_of(
+    before: Floats, after: Floats, ends: tuple[float, float]
+) -> tuple[Floats, Floats, Floats]:
+    """Differences of two independent estimates of numbers in a range, with their intervals.
+
+    A difference is in the interval if two possible numbers have it that are, together, no further
+    from the estimates than an interval's end is from its own (profile likelihood, with errors as of
+    the method of Zou and Donner 2008). For numbers at opposite ends of the range a nominal 95% is
+    93.8%, by the mixture of Self and Liang (1987): two errors count, each in one direction only.
+
+    Args:
+        before: estimates, which may lie outside the range, and lows and highs of their intervals,
+            which the range may have cut off; shape (3, ...).
+        after: as `before`.
+        ends: of the range of either number; the high one may be infinite.
+
+    Returns:
+        Differences, lows and highs. Only a difference that no two numbers have is outside its
+        interval.
+    """
+    high = _max_difference(before, after, ends)
+    low = -_max_difference(after, before, ends)
+    difference, widest = after[0] - before[0], ends[1] - ends[0]
+    low, high = np.minimum(low, difference), np.maximum(high, difference)
+    return difference, np.clip(low, -widest, widest), np.clip(high, -widest, widest)
+
+
+def _max_difference(lower: Floats, upper: Floats, ends: tuple[float, float]) -> Floats:
+    """Largest plausible differences between the second number and the first."""
+    (base, down, _), (top, _, up) = (_reaches_of(side, ends) for side in (lower, upper))
+    room_below, room_above = base - ends[0], ends[1] - top
+    # The point of an ellipse's quarter that is furthest along the diagonal, inside the range.
+    fall = np.minimum(down**2 / np.hypot(down, up), room_below)
+    rise = np.minimum(up * np.sqrt(np.maximum(1 - (fall / down) ** 2, 0.0)), room_above)
+    fall = np.minimum(down * np.sqrt(np.maximum(1 - (rise / up) ** 2, 0.0)), room_below)
+    return top - base + fall + rise
+
+
+def _reaches_of(side: Floats, ends: tuple[float, float]) -> tuple[Floats, Floats, Floats]:
+    """The estimates, moved into the range, and how far their errors reach down and up."""
+    estimates, low, high = side
+    clipped, farthest = np.clip(estimates, *ends), _FARTHEST * (ends[1] - ends[0])
+    down, up = clipped - low, high - clipped
+    # An interval that the range cuts off reaches at least as far as in the other direction.
+    cut_low, cut_high = low == ends[0], high == ends[1]
+    cut_off = np.where(cut_low & cut_high, farthest, np.maximum(down, up))
+    down, up = np.where(cut_low, cut_off, down), np.where(cut_high, cut_off, up)
+    # An estimate outside the range has used up a part of the error already.
+    below, above = np.maximum(clipped - estimates, 0.0), np.maximum(estimates - clipped, 0.0)
+    down, up = np.hypot(down, above) - above, np.hypot(up, below) - below
+    return clipped, np.clip(down, _NO_WIDTH, farthest), np.clip(up, _NO_WIDTH, farthest)
 
 
 # Places of a list whose intervals are told at most a millionth as doubtful.

@@ -57,9 +57,10 @@ class CountLaw:
     def between(
         self, estimates: Floats, down: "Floats | float", up: "Floats | float"
     ) -> tuple[Floats, Floats]:
-        """The least and the largest truth whose tails reach the estimates, in [0, reports].
+        """The least and the largest truth whose tails reach the estimates.
 
-        `down` and `up` are the normal scores of the error rates of either end.
+        `down` and `up` are the normal scores of the error rates of either end. A truth is in [0,
+        reports]; of a sampled law it may be any with which a support is possible.
         """
         supports = estimates * (self.p - self.q) + self.reports * self.q
         supports += self.dummies * self.share
@@ -68,16 +69,19 @@ class CountLaw:
         worth[: len(supports)], worth[len(supports) :] = down, np.negative(up)
         if self.sampled and not self.dummies:
             truths = (self._equal_chances(numbers, worth) - self.q) / (self.p - self.q)
-            low, high = np.clip(self.reports * truths, 0.0, self.reports).reshape(2, -1)
+            low, high = (self.reports * truths).reshape(2, -1)
             return low, high
         # A secant's steps, kept between truths whose tails are too short and too long.
-        least, most = np.zeros_like(numbers), np.full_like(numbers, float(self.reports))
-        ends = np.clip(np.tile(estimates, 2), least, most)
+        below, above = (self.q, 1 - self.p) if self.sampled else (0.0, 0.0)
+        room = self.reports * (1 - _NEAR) / (self.p - self.q)
+        first, last = -below * room, self.reports + above * room
+        least, most = np.full_like(numbers, first), np.full_like(numbers, last)
+        ends = np.clip(np.tile(estimates, 2), 0.0, self.reports)
         step, gaps = -worth * self._stderrs(ends), np.full_like(numbers, np.nan)
         # Half of the rows of a long list have a low end of 0 at once: only others go on.
         answer, places = ends.copy(), np.arange(ends.size)
         for _ in range(_MAX_ROUNDS):
-            following = np.clip(ends + step, 0.0, self.reports)
+            following = np.clip(ends + step, first, last)
             is_outside = (following < least) | (following > most)
             following = np.where(is_outside, (least + most) / 2, following)
             moved, ends = following - ends, following
