@@ -203,7 +203,12 @@ def _say_percentiles(metric: Metric, last_run: Run, summary: Summary) -> None:
                 _interval(row.true_low, row.true_high),
                 number_text(row.estimate, error_of(row.low, row.high)),
                 _interval(row.low, row.high),
-                "" if row.holds else "misses",
+                miss_text(
+                    row.true_low if row.true_low < row.low else row.true_high,
+                    row.low,
+                    row.high,
+                    ",.5g",
+                ),
             )
             for row in last_run.percentiles
         ],
