@@ -16,7 +16,6 @@ from typing import Any, Final, Self
 import numpy as np
 
 from hubbub.aggregator.store.contract import Integers, TotalsReader
-from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.descent import Round, centre_of, moments_from_cells, rate_of, stepped
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, epoch_start
@@ -92,13 +91,6 @@ class FinishedRound:
             people=self.reports,
             outer=outer,
         )
-
-
-def as_text(outer: Floats) -> str:
-    """The mean outer product of directions, as stored in a round."""
-    if len(outer) > _LARGEST:
-        return ""
-    return b64encode(outer[np.tril_indices(len(outer))].astype("<f4").tobytes()).decode()
 
 
 class Rounds:
@@ -256,6 +248,10 @@ def step(
             rate = rate_of(learning.kind, centre, expected)
             before_it = Round(number=number - 1, weights=state.weights)
             state = stepped(learning.kind, learning.penalty, before_it, gradient, rate)
+    outer = ""
+    if state.outer is not None and len(state.outer) <= _LARGEST:
+        triangle = state.outer[np.tril_indices(len(state.outer))]
+        outer = b64encode(triangle.astype("<f4").tobytes()).decode()
     return FinishedRound(
         number=number,
         epoch=epoch,
@@ -264,7 +260,7 @@ def step(
         rate=state.rate,
         centre=centre.tolist(),
         weights=state.weights.tolist(),
-        outer="" if state.outer is None else as_text(state.outer),
+        outer=outer,
         at=counted_at,
         judged=judge_counts,
     )

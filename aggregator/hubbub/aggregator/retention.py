@@ -161,12 +161,13 @@ def closed_before(
 
     `lengths` are all lengths that the metric's epochs have had.
     """
-
-    def has_closed(epoch: int) -> bool:
-        length = length_of(epoch, lengths, now)
-        return epoch_start(epoch + 1, length) <= before and closing_time(epoch, length) <= now
-
-    return sorted(window for window in windows if has_closed(window.epoch))
+    with_lengths = ((window, length_of(window.epoch, lengths, now)) for window in windows)
+    return sorted(
+        window
+        for window, length in with_lengths
+        if epoch_start(window.epoch + 1, length) <= before
+        and closing_time(window.epoch, length) <= now
+    )
 
 
 async def delete_totals(

@@ -188,7 +188,15 @@ def _oidc(path: Path, table: _Table, origin: str) -> Oidc:
     if "secret_file" in file_paths and not secret:
         raise table.wrong("secret_file", "is an empty file; leave it out for a public client")
     if "authority" in file_paths:
-        _check_authority(file_paths["authority"])
+        from cryptography import x509  # noqa: PLC0415 beside its one use
+
+        authority = file_paths["authority"]
+        try:
+            x509.load_pem_x509_certificates(_read(authority, "its authority").encode())
+        except ValueError as error:
+            raise BadParameter(
+                f"{authority}: its authority file has no certificates in PEM"
+            ) from error
     oidc = Oidc(
         issuer=issuer,
         client=client,
@@ -211,15 +219,6 @@ def _address(table: _Table, field: str, text: str) -> str:
     if secure_parts(text) is None:
         raise table.wrong(field, "is not https://HOST (http:// is only for 127.0.0.1)")
     return text
-
-
-def _check_authority(path: Path) -> None:
-    from cryptography import x509  # noqa: PLC0415 beside its one use
-
-    try:
-        x509.load_pem_x509_certificates(_read(path, "its authority").encode())
-    except ValueError as error:
-        raise BadParameter(f"{path}: its authority file has no certificates in PEM") from error
 
 
 def _keys(path: Path) -> tuple[bytes, ...]:

@@ -140,11 +140,6 @@ def _unwritten_error(why: str | None) -> ServiceUnavailable:
     )
 
 
-def is_question(path: str) -> bool:
-    """Whether a request is audited: not a page's files, nor a health check."""
-    return path.startswith(("/v1/", "/login", "/logout")) or path == "/metrics"
-
-
 def _question(path: str) -> tuple[str, str]:
     """The metric in a path, and the path without names."""
     parts = path.split("/")

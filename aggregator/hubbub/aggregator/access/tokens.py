@@ -11,7 +11,7 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -101,11 +101,6 @@ def granted(groups: Collection[str], rights: Mapping[str, Grant]) -> tuple[Grant
     return tuple(grant for group, grant in rights.items() if group in groups)
 
 
-def lower_roles(grants: Iterable[Grant], role: Role) -> tuple[Grant, ...]:
-    """The grants, with roles lowered to at most this one."""
-    return tuple(Grant(min(grant.role, role, key=ROLES.index), grant.metrics) for grant in grants)
-
-
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 _BYTES: Final = 32
@@ -133,7 +128,10 @@ class Token:
 
     def caller(self, rights: Mapping[str, Grant]) -> Caller:
         """The caller who presents it."""
-        grants = lower_roles(granted(self.groups, rights), self.role)
+        grants = tuple(
+            Grant(min(grant.role, self.role, key=ROLES.index), grant.metrics)
+            for grant in granted(self.groups, rights)
+        )
         if not self.groups:
             grants = (Grant(self.role),)
         return Caller(

@@ -112,7 +112,10 @@ class Intake:
         with self._stages.of("batch", len(sealed)):
             is_over = await self._is_over(window, metric)
             shards = await self._store.shards(window)
-            by_shard = _reports_by_shard(sealed, shards)
+            # By their tags: the same at every delivery.
+            by_shard: list[list[bytes]] = [[] for _ in range(shards)]
+            for report in sealed:
+                by_shard[report[0] % shards if report else 0].append(report)
             shares = _shares(dummies, [len(part) for part in by_shard])
             parts = {
                 shard: await self._read(bundle, window, key_id, part, is_over=is_over)
@@ -291,14 +294,6 @@ class Intake:
         if len(keep):
             self.served[key_id] = self._clocks.elapsed()
         return payloads[keep], keep.tolist(), fillers
-
-
-def _reports_by_shard(sealed: Sequence[bytes], shards: int) -> list[list[bytes]]:
-    """The reports of each shard, by their tags: the same at every delivery."""
-    parts: list[list[bytes]] = [[] for _ in range(shards)]
-    for report in sealed:
-        parts[report[0] % shards if report else 0].append(report)
-    return parts
 
 
 def _check_dummies(metric: Metric, dummies: int, reports: int) -> None:

@@ -99,13 +99,6 @@ class AnswerStore:
             await self._server.ask("UNLINK", _key(metric, name))
 
 
-def range_name(selection: EpochSelection, query: EstimateQuery) -> str:
-    """Name under which an answer is stored: its only epoch's date, or the query's range."""
-    if query.range.last:
-        return query.range.last
-    return selection.dates if len(selection.epochs) == 1 else query.range.epochs
-
-
 def version_of(
     definition: str, selection: EpochSelection, query: EstimateQuery, *, final: bool
 ) -> str:
@@ -115,7 +108,7 @@ def version_of(
         query.confidence,
         query.candidates,
         query.lists,
-        selection.version,
+        tuple(sorted(selection.counted.items())),
         *(("anytime",) if query.anytime else ()),
         *(("likely", query.likely) if query.likely else ()),
         *(("ranks", query.percentiles, query.below) if query.percentiles or query.below else ()),

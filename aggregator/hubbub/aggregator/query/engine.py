@@ -17,7 +17,7 @@ from hubbub.aggregator.access.tokens import EVERYONE, Caller
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.learning import Rounds
 from hubbub.aggregator.query.answer_notes import notice_of, whole_answer
-from hubbub.aggregator.query.answer_store import AnswerStore, range_name, version_of
+from hubbub.aggregator.query.answer_store import AnswerStore, version_of
 from hubbub.aggregator.query.answer_types import Estimated, MetricDetail, MetricLine
 from hubbub.aggregator.query.arriving_reports import Watched, arriving_reports
 from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache, Turns
@@ -156,7 +156,10 @@ class QueryEngine:
         selection = await self.collected.find(name, query.range)
         estimated = None
         if self.answers:
-            range_, version = range_name(selection, query), self._version(selection, query)
+            # It is stored under its only epoch's date, or the query's range.
+            one_date = selection.dates if len(selection.epochs) == 1 else ""
+            range_ = query.range.last or one_date or query.range.epochs
+            version = self._version(selection, query)
             estimated = await self.answers.find(selection.metric.name, range_, version)
         estimated = estimated or await self._whole_estimate(selection, query)
         waiting = withheld = None
@@ -277,5 +280,6 @@ class QueryEngine:
         returns its memory, in numbers of values.
         """
         key = (question, self._definition(selection.metric), selection.epochs)
-        result: Value = await self._results.get(key, selection.version, make, size_of)
+        version = tuple(sorted(selection.counted.items()))  # stays the same while the totals do
+        result: Value = await self._results.get(key, version, make, size_of)
         return result

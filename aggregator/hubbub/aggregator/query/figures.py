@@ -100,40 +100,34 @@ class FigureSources:
 
     def figures(self) -> list[Figure]:
         """Conversions and weeks in their order, the newest windows first."""
-        return list(_KINDS[type(self._metric.value_kind)].figures(self))
+        return list(_KINDS[type(self.selected.metric.value_kind)].figures(self))
 
     @property
     def selection(self) -> EpochSelection:
         """The epochs and their reports."""
         return self.selected.selection
 
-    @property
-    def _metric(self) -> Metric:
-        return self.selected.metric
-
     def _joint_estimates(self, epochs: Sequence[int], counted_epochs: Sequence[int]) -> Joint:
         """The estimates of some epochs; a device may lie alike in all that they are among."""
-        return Joint(with_reports(self.selected.tiers(epochs)), self._repeats(counted_epochs))
-
-    def _repeats(self, epochs: Sequence[int]) -> int:
-        return reports_of_one(self._metric, epochs)
+        repeats = reports_of_one(self.selected.metric, counted_epochs)
+        return Joint(with_reports(self.selected.tiers(epochs)), repeats)
 
     def funnel(self) -> Iterator[Figure]:
         """Between steps."""
-        epochs = self.selection.epochs
+        metric, epochs = self.selected.metric, self.selection.epochs
         yield from conversions(
             self._joint_estimates(epochs, epochs),
-            self._metric.values or (),
-            self._repeats(epochs),
+            metric.values or (),
+            reports_of_one(metric, epochs),
             self.selection.dates,
             self.confidence,
         )
 
     def rate(self) -> Iterator[Figure]:
         """Of the sums of both counts."""
-        numerator, denominator = self._metric.values or ()
-        epochs = self.selection.epochs
-        yield rate_of(with_reports(self.selected.tiers()), self._repeats(epochs)).figure(
+        numerator, denominator = self.selected.metric.values or ()
+        repeats = reports_of_one(self.selected.metric, self.selection.epochs)
+        yield rate_of(with_reports(self.selected.tiers()), repeats).figure(
             f"{numerator} per {denominator}",
             below=denominator,
             dates=self.selection.dates,
@@ -149,7 +143,7 @@ class FigureSources:
                 windows.setdefault(epoch_at(epoch_start(day, _DAY), length), []).append(day)
             for window, days in sorted(windows.items(), reverse=True):
                 in_window = self.selection.pick(days)
-                if in_window.reports < self._metric.fewest:
+                if in_window.reports < self.selected.metric.fewest:
                     continue
                 yield count_of(self._joint_estimates(days, days), np.arange(3) >= first).figure(
                     name,
@@ -172,7 +166,7 @@ class FigureSources:
 
     def retention(self) -> Iterator[Figure]:
         """By week after the first. Raises TooFewEpochs if no week has another one after it."""
-        metric, reports = self._metric, self.selection.by_epoch()
+        metric, reports = self.selected.metric, self.selection.by_epoch()
         weeks = [epoch for epoch in self.selection.epochs if reports[epoch] >= metric.fewest]
         figures = list(
             back_in_weeks(

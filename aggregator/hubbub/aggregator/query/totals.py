@@ -75,11 +75,6 @@ class EpochSelection:
         counted = {window: n for window, n in self.counted.items() if window.stream in streams}
         return _selection(metric, counted)
 
-    @property
-    def version(self) -> tuple[tuple[Window, Counted], ...]:
-        """A key that stays the same while the totals do."""
-        return tuple(sorted(self.counted.items()))
-
 
 @dataclass(frozen=True, slots=True)
 class SelectedTotals:

@@ -107,18 +107,16 @@ def read_entry(text: bytes) -> tuple[Entry | Unreadable, bool]:
         table["answer"] = tuple(Released(**value) for value in table["answer"])
         return Entry(**table), mended != document
     except (BadParameter, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return _unreadable_entry(text), False
-
-
-def _unreadable_entry(text: bytes) -> Unreadable:
-    year, purpose = _next_hash("year", text), re.search(rb'"purpose":\s*"([^"\\]{1,800})"', text)
-    # An invalid cost, such as 1e999, exhausts the budget instead of bypassing it.
-    costs = [max(float(_next_hash(name, text) or 0), 0.0) for name in ("epsilon", "delta")]
-    return Unreadable(
-        purpose[1].decode(errors="replace") if purpose else None,
-        int(year) if year.isdigit() else None,
-        *costs,
-    )
+        purpose = re.search(rb'"purpose":\s*"([^"\\]{1,800})"', text)
+        year = _next_hash("year", text)
+        # An invalid cost, such as 1e999, exhausts the budget instead of bypassing it.
+        costs = [max(float(_next_hash(name, text) or 0), 0.0) for name in ("epsilon", "delta")]
+        unreadable = Unreadable(
+            purpose[1].decode(errors="replace") if purpose else None,
+            int(year) if year.isdigit() else None,
+            *costs,
+        )
+        return unreadable, False
 
 
 def _next_hash(name: str, text: bytes) -> bytes:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 
-from hubbub.aggregator.access.audit_trail import Seen, is_question
+from hubbub.aggregator.access.audit_trail import Seen
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.web.problems import problem
 from hubbub.errors import AccessRefused, ServiceUnavailable, StoreUnavailable
@@ -54,6 +54,8 @@ _HEADERS: Final = {
 }
 # Needed before a token exists, and equal for everyone.
 _OPEN: Final = ("/health", "/ready", "/static/", "/openapi.json", "/login")
+# Beside /metrics; neither a page's files nor a health check.
+_AUDITED: Final = ("/v1/", "/login", "/logout")
 _READING: Final = {"GET", "HEAD"}
 # Largest body with a million candidate strings; and largest other body, which is parsed at once.
 LARGEST_STRINGS_BYTES: Final = 32 << 20
@@ -91,7 +93,7 @@ class Guard:
         headers = Headers(scope=scope)
         refusal = self._misplaced(scope, headers) or await self._unknown(scope, headers)
         sender = _send_with_headers(send, scope, Counter() if refusal else self.requests)
-        if self.audit and is_question(scope["path"]):
+        if self.audit and (scope["path"] == "/metrics" or scope["path"].startswith(_AUDITED)):
             sender = _send_with_audit(sender, scope, self.audit)
         try:
             await (refusal or self.app)(scope, receive, sender)

@@ -52,12 +52,6 @@ def refused_page(status: int, message: str, return_path: str) -> HTMLResponse:
     return _page(status, heading, text, login_link, "Log in again")
 
 
-def lost_page(path: str) -> HTMLResponse:
-    """Returns the page for a path that does not exist."""
-    message = f"Nothing is at {visible(path)} here: the link may be old or incomplete"
-    return _page(404, "No such page", message, "/", "All metrics")
-
-
 def _page(status: int, heading: str, message: str, return_path: str, label: str) -> HTMLResponse:
     page = _PAGE.format(heading=heading, said=escape(message) + ".", to=return_path, next=label)
     return HTMLResponse(page, status, {"cache-control": "no-store"})
@@ -168,7 +162,9 @@ def handle_problems(app: FastAPI) -> None:
             detail = "this path does not support this method; /openapi.json lists all requests"
         if error.status_code == 404:  # noqa: PLR2004 not found
             if "text/html" in request.headers.get("accept", ""):
-                return lost_page(request.url.path)
+                path = visible(request.url.path)
+                message = f"Nothing is at {path} here: the link may be old or incomplete"
+                return _page(404, "No such page", message, "/", "All metrics")
             detail = "this path does not exist; /openapi.json lists all requests"
         return problem(error.status_code, "NotServed", detail, headers)
 

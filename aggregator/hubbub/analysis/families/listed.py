@@ -309,29 +309,23 @@ def _subsets(mechanism: Any, values: Sequence[int], counts: Counts, rng: Generat
 def _max_changes(mechanism: Any) -> int:
     """Largest number of values that only one of two payloads supports."""
     values: int = mechanism.categories
-    layout = mechanism.layout
-    match getattr(mechanism, "transform", None):
-        case WalshHadamard():
-            max_changes: int = layout.size // 2  # two columns of a Hadamard matrix
+    match getattr(mechanism, "transform", mechanism.layout):
+        case WalshHadamard(size):
+            max_changes = size // 2  # two columns of a Hadamard matrix
         case Incidence() as space:
             max_changes = 2 * (space.on_one - space.on_two)
         case HashPool() as pool:
             max_changes = 2 * pool.prime ** (pool.dimensions - 1)  # a bucket holds this many values
-        case _:
-            max_changes = _largest_distance(layout)
-    return min(values, max_changes)
-
-
-def _largest_distance(layout: OneHot | Subset | BitVector) -> int:
-    """Largest number of cells in which two payloads differ, for layouts with one cell per value."""
-    match layout:
+        # Layouts with a cell per value: cells in which two payloads differ.
         case OneHot():
-            return 2
-        case Subset():
-            return 2 * min(layout.ones, layout.size - layout.ones)
-        case BitVector():
-            return layout.size
-    raise BadParameter(f"totals of {type(layout).__name__} cannot be released")
+            max_changes = 2
+        case Subset() as layout:
+            max_changes = 2 * min(layout.ones, layout.size - layout.ones)
+        case BitVector(size):
+            max_changes = size
+        case layout:
+            raise BadParameter(f"totals of {type(layout).__name__} cannot be released")
+    return min(values, max_changes)
 
 
 def spreads(mechanism: Any, repeats: int) -> tuple[float, float]:

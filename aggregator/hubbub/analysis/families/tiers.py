@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from hubbub.analysis.answer import ValueAnswer
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import AnyMechanism, Totals
 
@@ -98,8 +97,17 @@ def merged_tiers(
 
 def _common_fields(parts: Sequence[ValueEstimates], scales: Floats) -> dict[str, Any]:
     """Tail, step and what unsure numbers of reports add, of estimates that are scaled and added."""
+    variances = [
+        float(scale**2 * (tier.absent**2).mean()) for scale, tier in zip(scales, parts, strict=True)
+    ]
+    # Of the tiers that matter for the variance; the sum's tail is no longer than the longest.
+    tails = [
+        tier.tail
+        for tier, variance in zip(parts, variances, strict=True)
+        if tier.tail and variance >= _PART * sum(variances)
+    ]
     return {
-        "tail": _longest_tail(parts, scales),
+        "tail": max(tails, key=lambda tail: float(tail.reach(np.array([_FAR]))[0]), default=None),
         "step": max(float(scale) * part.step for scale, part in zip(scales, parts, strict=True)),
         "people_variance": max(part.people_variance for part in parts),
         "counted": min(part.counted for part in parts),
@@ -108,19 +116,6 @@ def _common_fields(parts: Sequence[ValueEstimates], scales: Floats) -> dict[str,
         "number_covariance": float(scales @ [part.number_covariance for part in parts]),
         "noise_variance": float(scales**2 @ [part.noise_variance for part in parts]),
     }
-
-
-def _longest_tail(parts: Sequence[ValueEstimates], scales: Floats) -> Tail | None:
-    """The longest tail among the tiers that matter for the variance; the sum's is no longer."""
-    variances = [
-        float(scale**2 * (tier.absent**2).mean()) for scale, tier in zip(scales, parts, strict=True)
-    ]
-    tails = [
-        tier.tail
-        for tier, variance in zip(parts, variances, strict=True)
-        if tier.tail and variance >= _PART * sum(variances)
-    ]
-    return max(tails, key=lambda tail: float(tail.reach(np.array([_FAR]))[0]), default=None)
 
 
 def tier_scales(variances: Sequence[float], reports: Sequence[int]) -> Floats:

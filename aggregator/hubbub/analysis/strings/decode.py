@@ -113,7 +113,11 @@ def decode_counts(
     """Decode bit counts from any collection; `places` are as for `Design`."""
     if not len(places):
         raise BadParameter("no candidates: name the strings to look for")
-    firsts, groups = _distinct_rows(places)
+    # Distinct rows: the first candidate of each, and the number of each candidate's row.
+    numbers: dict[bytes, int] = {}
+    rows = np.sort(places, axis=1)
+    groups = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows])
+    _, firsts = np.unique(groups, return_index=True)
     members: dict[int, list[int]] = {}
     for candidate, group in enumerate(groups.tolist()):
         members.setdefault(group, []).append(candidate)
@@ -210,15 +214,6 @@ def _fitted_amounts(fit_result: Fit) -> Floats:
     # A column that the constraint set to 0 keeps its own score, since it is part of the evidence.
     scores = np.where(values > 0, values, fit_result.estimates) / stderrs
     return np.minimum(np.maximum(values, 0.0), shrunk(scores) * stderrs)
-
-
-def _distinct_rows(places: Places) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The first candidate of every distinct row, and the number of each candidate's row."""
-    rows = np.sort(places, axis=1)
-    numbers: dict[bytes, int] = {}
-    groups = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows])
-    _, firsts = np.unique(groups, return_index=True)
-    return firsts, groups
 
 
 def shrunk(scores: Floats) -> Floats:
