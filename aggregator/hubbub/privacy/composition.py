@@ -152,7 +152,21 @@ def _pld(events: Sequence[Event], delta: float) -> float:
     from dp_accounting import pld  # noqa: PLC0415 as above
     from dp_accounting.pld import common, privacy_loss_distribution  # noqa: PLC0415 as above
 
-    grid = _grid(events)
+    # Fine compared with the smallest epsilon, but coarse enough to compute.
+    epsilons = [
+        sampled(event.epsilon, event.sampling) for event in events if event.epsilon is not None
+    ]
+    if len(set(epsilons)) == 1 and len(epsilons) == len(events):
+        grid = epsilons[0]  # one epsilon alone is on its own grid: nothing is rounded
+    else:
+        fine = min([_GAUSSIAN_GRID, *(epsilon / _GRID for epsilon in epsilons)])
+        reach = sum(
+            sqrt(event.times)
+            * 20
+            * (sampled(event.epsilon, 1.0) if event.epsilon else 1 / (event.sigma or 1))
+            for event in events
+        )
+        grid = max(fine, reach / _MAX_POINTS)
     accountant = pld.PLDAccountant(value_discretization_interval=grid)
     composed = None
     for event in events:
@@ -170,20 +184,3 @@ def _pld(events: Sequence[Event], delta: float) -> float:
     if any(event.sigma is not None for event in events):
         composed = composed.compose(accountant._pld)  # noqa: SLF001 it has no event for a given guarantee
     return float(composed.get_epsilon_for_delta(delta))
-
-
-def _grid(events: Sequence[Event]) -> float:
-    """Grid step: fine compared with the smallest epsilon, but coarse enough to compute."""
-    epsilons = [
-        sampled(event.epsilon, event.sampling) for event in events if event.epsilon is not None
-    ]
-    if len(set(epsilons)) == 1 and len(epsilons) == len(events):
-        return epsilons[0]  # one epsilon alone is on its own grid: nothing is rounded
-    fine = min([_GAUSSIAN_GRID, *(epsilon / _GRID for epsilon in epsilons)])
-    reach = sum(
-        sqrt(event.times)
-        * 20
-        * (sampled(event.epsilon, 1.0) if event.epsilon else 1 / (event.sigma or 1))
-        for event in events
-    )
-    return max(fine, reach / _MAX_POINTS)

@@ -8,7 +8,7 @@ import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
 from math import ceil
-from typing import Any, Final
+from typing import Final
 
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
@@ -80,44 +80,6 @@ def leaflet(catalog: Catalog) -> Leaflet:
     privacy_card = card(catalog)
     metrics = sorted(catalog.metrics.values(), key=lambda metric: -metric.report_loss)
     year = privacy_card.together["year"]
-    return Leaflet(
-        questions=tuple(_question(metric) for metric in metrics[:_MOST]),
-        unlisted=max(0, len(metrics) - _MOST),
-        year=_WORDS[verdict(year)],
-        year_right=right_of_100(year),
-        sentences=_sentences(metrics),
-    )
-
-
-def _question(metric: Metric) -> LeafletRow:
-    frequency = _OFTEN[metric.epoch]
-    if metric.limits.reports_per_epoch > 1:
-        frequency = f"up to {metric.limits.reports_per_epoch} times {frequency}"
-    if metric.report_on:
-        frequency = "on one day of a longer time"
-    if metric.model:
-        times = metric.model.reports
-        frequency = "once for life, at a time that your device draws"
-        if times > 1:
-            frequency = f"{times} times in all, at times that your device draws"
-    if metric.sampling < 1:
-        frequency += ", some devices only"
-    return LeafletRow(
-        asks=metric.description,
-        frequency=frequency,
-        verdict=_WORDS[verdict(metric.report_loss)],
-        right=right_of_100(metric.report_loss),
-        until=metric.expires.isoformat(),
-        owner=metric.owner,
-    )
-
-
-def right_of_100(epsilon: float) -> int:
-    """Largest number of times, of 100, that an observer is right; rounded up."""
-    return ceil(100 * max_posterior(epsilon))
-
-
-def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
     covered = [metric.description for metric in metrics if metric.default is not None]
     sentences = list(_SENTENCES)
     if covered:
@@ -149,7 +111,41 @@ def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
             + "; ".join(descriptions)
             + "."
         )
-    return tuple(sentences)
+    return Leaflet(
+        questions=tuple(_question(metric) for metric in metrics[:_MOST]),
+        unlisted=max(0, len(metrics) - _MOST),
+        year=_WORDS[verdict(year)],
+        year_right=right_of_100(year),
+        sentences=tuple(sentences),
+    )
+
+
+def _question(metric: Metric) -> LeafletRow:
+    frequency = _OFTEN[metric.epoch]
+    if metric.limits.reports_per_epoch > 1:
+        frequency = f"up to {metric.limits.reports_per_epoch} times {frequency}"
+    if metric.report_on:
+        frequency = "on one day of a longer time"
+    if metric.model:
+        times = metric.model.reports
+        frequency = "once for life, at a time that your device draws"
+        if times > 1:
+            frequency = f"{times} times in all, at times that your device draws"
+    if metric.sampling < 1:
+        frequency += ", some devices only"
+    return LeafletRow(
+        asks=metric.description,
+        frequency=frequency,
+        verdict=_WORDS[verdict(metric.report_loss)],
+        right=right_of_100(metric.report_loss),
+        until=metric.expires.isoformat(),
+        owner=metric.owner,
+    )
+
+
+def right_of_100(epsilon: float) -> int:
+    """Largest number of times, of 100, that an observer is right; rounded up."""
+    return ceil(100 * max_posterior(epsilon))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +164,25 @@ def claims(catalog: Catalog, path: str, demo: str = "") -> tuple[Claim, ...]:
 
     `demo` is the folder that `hubbub demo --keep` left, if commands are about that.
     """
-    facts = _facts(catalog) | {
+    privacy_card, metrics = card(catalog), catalog.metrics.values()
+    covered = ", ".join(metric.name for metric in metrics if metric.default is not None)
+    sealed = ", ".join(metric.name for metric in metrics if metric.kem == X_WING)
+    cap = privacy_card.caps["year"]
+    facts = {
+        "most": max(privacy_card.metrics, key=lambda metric: metric.per_report),
+        "lowest": min(privacy_card.metrics, key=lambda metric: metric.min_batch),
+        "year": privacy_card.together["year"],
+        "cap": f", over all metrics at {cap:g} nats a year" if cap else "",
+        "senders": "A sender has few accounts: the shuffler requires a token of an account."
+        if catalog.tokens is not None
+        else "A sender can send few fakes: the limit is per address, not per person.",
+        "silence": f"For {covered} the shuffler cannot see whether a device had something to "
+        "report; for any other metric here it can"
+        if covered
+        else "The shuffler can see for every metric here whether a device reported",
+        "recording": f"a quantum computer cannot open recorded reports of {sealed}"
+        if sealed
+        else "a quantum computer could open recorded reports of every metric here",
         "path": path,
         "state": f" --state-dir {demo}/device" if demo else "",
         "home": f" --home {demo}" if demo else "",
@@ -184,27 +198,3 @@ def claims(catalog: Catalog, path: str, demo: str = "") -> tuple[Claim, ...]:
         )
         for entry in table["claims"]
     )
-
-
-def _facts(catalog: Catalog) -> dict[str, Any]:
-    """What claims state of a catalog: figures of its card, and which metrics are protected how."""
-    privacy_card, metrics = card(catalog), catalog.metrics.values()
-    covered = ", ".join(metric.name for metric in metrics if metric.default is not None)
-    sealed = ", ".join(metric.name for metric in metrics if metric.kem == X_WING)
-    cap = privacy_card.caps["year"]
-    return {
-        "most": max(privacy_card.metrics, key=lambda metric: metric.per_report),
-        "lowest": min(privacy_card.metrics, key=lambda metric: metric.min_batch),
-        "year": privacy_card.together["year"],
-        "cap": f", over all metrics at {cap:g} nats a year" if cap else "",
-        "senders": "A sender has few accounts: the shuffler requires a token of an account."
-        if catalog.tokens is not None
-        else "A sender can send few fakes: the limit is per address, not per person.",
-        "silence": f"For {covered} the shuffler cannot see whether a device had something to "
-        "report; for any other metric here it can"
-        if covered
-        else "The shuffler can see for every metric here whether a device reported",
-        "recording": f"a quantum computer cannot open recorded reports of {sealed}"
-        if sealed
-        else "a quantum computer could open recorded reports of every metric here",
-    }

@@ -12,6 +12,7 @@ Kumar, Manurangsi, "Connect the Dots" (PoPETs 2022), for the distribution of a d
 see hubbub.privacy.shuffled_histogram.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -136,7 +137,12 @@ def _losses(crowd: ShuffledEpoch, grid: float, left_out: float) -> "PrivacyLossD
         counts = _losses_of_noise(crowd.noise_dummies, grid)
         if crowd.sum_noise is None:
             return counts
-        return counts.compose(_losses_of_sum(crowd.sum_noise, int(crowd.categories) - 1, grid))
+        # Of a secret sum, which a report moves by this many steps at most.
+        *finite, (_, impossible) = sum_losses(crowd.sum_noise, int(crowd.categories) - 1)
+        of_sum = defaultdict[int, float](float)
+        for loss, chance in finite:
+            of_sum[ceil(loss / grid)] += chance
+        return counts.compose(_rounded_law(of_sum, impossible, grid))
     if crowd.categories == 2:  # noqa: PLR2004 two values
         return _losses_of_two(crowd, grid, left_out)
     d, q, truth = crowd.categories, crowd.lie, 1 - crowd.categories * crowd.lie
@@ -203,16 +209,6 @@ def _losses_of_noise(noise: CountNoise, grid: float) -> "PrivacyLossDistribution
         masses = {int(steps.min()) + k: float(c) for k, c in enumerate(chances) if c}
         pairs.append(_rounded_law(masses, float(first[~mask].sum()), grid))
     return pairs[0].compose(pairs[1])
-
-
-def _losses_of_sum(noise: CountNoise, moved: int, grid: float) -> "PrivacyLossDistribution":
-    """Distribution of the loss of a secret sum that a report moves by `moved`, rounded up."""
-    *finite, (_, impossible) = sum_losses(noise, moved)
-    losses: dict[int, float] = {}
-    for loss, chance in finite:
-        step = ceil(loss / grid)
-        losses[step] = losses.get(step, 0.0) + chance
-    return _rounded_law(losses, impossible, grid)
 
 
 def _losses_of_two(crowd: ShuffledEpoch, grid: float, left_out: float) -> "PrivacyLossDistribution":

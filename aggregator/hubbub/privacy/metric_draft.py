@@ -50,9 +50,21 @@ class MetricDraft:
         ends = {"epsilon": epsilon, "low": self.low, "high": self.high}
         match self.kind:
             case "values":
-                return _value_fields(self, epsilon)
+                parameters = {"epsilon": epsilon, "categories": self.size}
+                chain = _chain(epsilon, self.permanent_epsilon)
+                basic = {"rappor.basic": {"categories": self.size, **chain}}
+                if self.permanent_epsilon is None:
+                    same = "grr" if self.size == 2 else "rr"  # noqa: PLR2004 for two values they are one
+                    names = names_of("listed", *parameters)
+                    return {name: parameters for name in names if name != same} | basic
+                lasting = {**parameters, "permanent_epsilon": self.permanent_epsilon}
+                return dict.fromkeys(names_of("listed", *lasting), lasting) | basic
             case "strings":
-                return _string_fields(self, epsilon)
+                sketch = {"epsilon": epsilon, "hashes": 1024, "width": 1024}
+                chain = _chain(epsilon, self.permanent_epsilon)
+                bloom = {"rappor": {"bits": 128, "hashes": 1, "cohorts": 64, **chain}}
+                names = ("cms", "hcms") if self.permanent_epsilon is None else ()
+                return bloom | dict.fromkeys(names, sketch)
             case "mean":
                 return dict.fromkeys(names_of("mean", *ends), ends)
             case "ranges":
@@ -120,27 +132,6 @@ class MetricDraft:
                 shares = np.full(self.size, (1 - share) / max(self.size - 1, 1))
                 shares[place] = share
                 return self.values(), shares
-
-
-def _value_fields(draft: MetricDraft, epsilon: float) -> dict[str, dict[str, Any]]:
-    parameters = {"epsilon": epsilon, "categories": draft.size}
-    chain = _chain(epsilon, draft.permanent_epsilon)
-    basic = {"rappor.basic": {"categories": draft.size, **chain}}
-    if draft.permanent_epsilon is None:
-        same = "grr" if draft.size == 2 else "rr"  # noqa: PLR2004 for two values they are one
-        names = names_of("listed", *parameters)
-        return {name: parameters for name in names if name != same} | basic
-    lasting = {**parameters, "permanent_epsilon": draft.permanent_epsilon}
-    return dict.fromkeys(names_of("listed", *lasting), lasting) | basic
-
-
-def _string_fields(draft: MetricDraft, epsilon: float) -> dict[str, dict[str, Any]]:
-    sketch = {"epsilon": epsilon, "hashes": 1024, "width": 1024}
-    chain = _chain(epsilon, draft.permanent_epsilon)
-    bloom = {"rappor": {"bits": 128, "hashes": 1, "cohorts": 64, **chain}}
-    if draft.permanent_epsilon is None:
-        return bloom | dict.fromkeys(("cms", "hcms"), sketch)
-    return bloom
 
 
 def _chain(epsilon: float, permanent: float | None) -> dict[str, float]:

@@ -135,21 +135,18 @@ class NoisyCounts:
             )
         least = bare_delta(self.noise, central)
         if self.cases and least > self.wanted:
-            least = min(least, self._with_known_lies(central))
+            # The same if it is shown how many others lied into the two values.
+            t, worst = exp(central), 0.0
+            for weighted_counts in self.cases:
+                deltas = sum(
+                    chance * counts.delta(t, self.keep, self.lie, self.neither)
+                    for counts, chance in weighted_counts
+                )
+                worst = max(worst, float(self.weights @ deltas))
+            least = min(least, worst + 8 * TAILS * self.wanted)
         if self.lies and least > self.wanted:  # last, since it may take a hundred times as long
             least = min(least, self.lies.delta(central, self.wanted))
         return least
-
-    def _with_known_lies(self, central: float) -> float:
-        """The same if it is shown how many others lied into the two values."""
-        t, worst = exp(central), 0.0
-        for weighted_counts in self.cases:
-            deltas = sum(
-                chance * counts.delta(t, self.keep, self.lie, self.neither)
-                for counts, chance in weighted_counts
-            )
-            worst = max(worst, float(self.weights @ deltas))
-        return worst + 8 * TAILS * self.wanted
 
 
 @lru_cache(maxsize=64)

@@ -308,15 +308,10 @@ def _completed(
     kind = kind_named(table.get("kind"))
     if values and table.get("other") is True and kind.TAKES_OTHER and OTHER not in values:
         values = (*values, OTHER)
-    values = add_none(values, table)
-    is_plain = kind is LISTED and "parts" not in table
+    has_parts = "parts" in table
+    if values and table.get("default") == NONE and not has_parts and NONE not in values:
+        values = (*values, NONE)
+    is_plain = kind is LISTED and not has_parts
     if values is not None and len(values) < 2 and is_plain:  # noqa: PLR2004 one value says nothing
         complain("values" if "values" in table else "values_file", "write two or more values")
-    return values
-
-
-def add_none(values: tuple[str, ...] | None, table: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The listed values, with "none" appended if it is the default."""
-    if values and table.get("default") == NONE and "parts" not in table and NONE not in values:
-        return (*values, NONE)
     return values

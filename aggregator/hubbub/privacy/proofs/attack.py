@@ -43,7 +43,7 @@ from scipy.special import betaincinv
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.draw_totals import Counts
-from hubbub.mechanisms import AnyMechanism, Layout
+from hubbub.mechanisms import AnyMechanism
 from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing.value_noise import ValueNoise
@@ -95,7 +95,13 @@ def attack(
 
     for _ in range(2 * half):
         for place, value in enumerate(values):
-            features[place].append(_features(draw(value), mechanism.layout, score))
+            reports = draw(value)
+            last = reports[-1]
+            trait: set[Hashable] = {("cell", cell) for cell in mechanism.layout.cells(last)}
+            trait.add(("payload", last))
+            if any(report == other for report, other in pairwise(reports)):
+                trait.add("two reports in a row are alike")
+            features[place].append({"score": sum(map(score, reports)), "traits": trait})
         yield None
     best = Attacked(-inf, -inf, "nothing")
     for first, other, sign in ((0, 1, 1), (1, 0, -1)):
@@ -107,16 +113,6 @@ def attack(
         if lower > best.lower:
             best = Attacked(lower, reach, label)
     yield best
-
-
-def _features(reports: Reports, layout: Layout, score: Callable[[bytes], float]) -> dict[str, Any]:
-    """Features of one person's reports that an attacker may use."""
-    last = reports[-1]
-    trait: set[Hashable] = {("cell", cell) for cell in layout.cells(last)}
-    trait.add(("payload", last))
-    if any(report == other for report, other in pairwise(reports)):
-        trait.add("two reports in a row are alike")
-    return {"score": sum(map(score, reports)), "traits": trait}
 
 
 Event = Callable[[dict[str, Any]], bool]
