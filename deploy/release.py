@@ -55,7 +55,18 @@ def release(out: Path, root: Path = ROOT) -> dict[str, str]:
     checklist = template.format(version=_version(root), commit=commit, digests=lines)
     (out / _CHECKLIST).write_text(checklist, encoding="utf-8")
     digests[_CHECKLIST] = _sha256(checklist.encode())
-    statement = _provenance(root, commit, digests, _content(sorted(out.glob("*.whl"))))
+    # What `hubbub --version --verify` prints once these are installed.
+    hashes: dict[str, str] = {}
+    for wheel in sorted(out.glob("*.whl")):
+        with zipfile.ZipFile(wheel) as contents:
+            [record] = [name for name in contents.namelist() if name.endswith(".dist-info/RECORD")]
+            rows = csv.reader(io.StringIO(contents.read(record).decode()))
+            hashes |= {
+                path: recorded.removeprefix("sha256=")
+                for path, recorded, _ in rows
+                if path.startswith("hubbub/")
+            }
+    statement = _provenance(root, commit, digests, content_digest(hashes))
     text = json.dumps(statement, indent=1) + "\n"
     (out / _PROVENANCE).write_text(text, encoding="utf-8")
     return {**digests, _PROVENANCE: _sha256(text.encode())}
@@ -154,21 +165,6 @@ def _provenance(root: Path, commit: str, digests: dict[str, str], content: str) 
             "runDetails": {"builder": {"id": "whoever runs it: the bytes are the same"}},
         },
     }
-
-
-def _content(wheels: list[Path]) -> str:
-    """The content digest that `hubbub --version --verify` prints once these are installed."""
-    hashes: dict[str, str] = {}
-    for wheel in wheels:
-        with zipfile.ZipFile(wheel) as packed:
-            [record] = [name for name in packed.namelist() if name.endswith(".dist-info/RECORD")]
-            rows = csv.reader(io.StringIO(packed.read(record).decode()))
-            hashes |= {
-                path: recorded.removeprefix("sha256=")
-                for path, recorded, _ in rows
-                if path.startswith("hubbub/")
-            }
-    return content_digest(hashes)
 
 
 def _version(root: Path) -> str:

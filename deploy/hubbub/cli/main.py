@@ -121,8 +121,7 @@ def main(arguments: Sequence[str]) -> int:
         print("\n".join(map(visible_lines, lines)))  # noqa: T201 the requested output
         return 0 if is_whole else 1
     try:
-        _refuse_former_forms(arguments)
-        _refuse_slips(arguments)
+        _refuse_mistyped(arguments)
         # Importing only the command's module starts twice as fast and needs fewer packages.
         names = [word for word in arguments[:1] if word in COMMANDS]
         namespace = _parser(names).parse_args(arguments or ["--help"])
@@ -137,18 +136,11 @@ def main(arguments: Sequence[str]) -> int:
     return code
 
 
-def _refuse_slips(arguments: Sequence[str]) -> None:
-    """Raises BadParameter, with a suggestion, if the first word is no command."""
-    names = [*COMMANDS, *_SERVICES]
-    typed = arguments[0] if arguments else "-"
-    if typed in names or typed.startswith("-"):
-        return
-    remedy = did_you_mean(typed, names, otherwise="; hubbub --help lists them")
-    raise BadParameter(f'there is no command "{typed}"{remedy}')
+def _refuse_mistyped(arguments: Sequence[str]) -> None:
+    """Raises BadParameter for a form of version 0.1, or a first word that is no command.
 
-
-def _refuse_former_forms(arguments: Sequence[str]) -> None:
-    """Raises BadParameter, naming today's command, for a form of version 0.1."""
+    It names today's command, or suggests one.
+    """
     command, first_argument = [*arguments, "", ""][:2]
     if command == "export":
         raise BadParameter(
@@ -163,6 +155,10 @@ def _refuse_former_forms(arguments: Sequence[str]) -> None:
         for option in (word.partition("=")[0] for word in arguments):
             if option in _PLANS:
                 raise BadParameter(f"plan {option} is a command of its own: {_PLANS[option]}")
+    names = [*COMMANDS, *_SERVICES]
+    if arguments and command not in names and not command.startswith("-"):
+        remedy = did_you_mean(command, names, otherwise="; hubbub --help lists them")
+        raise BadParameter(f'there is no command "{command}"{remedy}')
 
 
 def whole_parser(services: Mapping[str, Any] = MappingProxyType({})) -> Parser:

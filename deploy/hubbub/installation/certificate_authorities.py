@@ -120,7 +120,12 @@ def renew_certificates(
         roles = [role for role in ROLES if _name(authority_name(role)) in by_name]
         for role in roles or ROLES:
             name, signing = _name(authority_name(role)), _signing(authorities, role)
-            authority = by_name[name] = _strict_form(by_name[name], signing)
+            authority = by_name[name]
+            try:  # RFC 5280 requires it; without it an authority is certified anew
+                authority.extensions.get_extension_for_class(x509.KeyUsage)
+            except x509.ExtensionNotFound:
+                authority = sign_certificate(name, signing, authority.not_valid_after_utc)
+                by_name[name] = authority
             dialled = [*_host_names(folder / f"{role}.pem"), *names.get(role, ())]
             fresh[role] = _certify(role, dialled, authority, signing)
         paths = authorities / "ca.pem", folder / "ca.pem"
@@ -194,17 +199,6 @@ def _host_names(path: Path) -> list[str]:
     except x509.ExtensionNotFound:
         return []
     return [str(name.value) for name in names if isinstance(name, (x509.DNSName, x509.IPAddress))]
-
-
-def _strict_form(
-    authority: x509.Certificate, signing: ec.EllipticCurvePrivateKey
-) -> x509.Certificate:
-    """The authority in the form of RFC 5280: itself, or certified anew."""
-    try:
-        authority.extensions.get_extension_for_class(x509.KeyUsage)
-    except x509.ExtensionNotFound:
-        return sign_certificate(authority.subject, signing, authority.not_valid_after_utc)
-    return authority
 
 
 def _with_forms_of(by_name: Mapping[x509.Name, x509.Certificate], path: Path) -> bytes:

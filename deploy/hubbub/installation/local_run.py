@@ -144,7 +144,23 @@ class LocalRun:
             raise StateUnusable(f"{self.home}: {error.strerror}; give a writable folder") from error
         try:
             handle_endings(_interrupt)
-            self._claim()
+            # Locks folder and ports: two Redis servers on one folder would ruin it.
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StateUnusable(
+                    f"{self.home} is in use by another hubbub; end it, or give another --home"
+                ) from None
+            for port in astuple(self.ports):
+                with socket.socket() as probe:
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    try:
+                        probe.bind(("127.0.0.1", port))
+                    except OSError as error:
+                        raise ServiceUnavailable(
+                            f"port {port} of 127.0.0.1 is in use; stop what listens there, "
+                            "or choose others with --port"
+                        ) from error
             self.bundle: Bundle = self._prepare()
             self._start()
         except BaseException:
@@ -185,25 +201,6 @@ class LocalRun:
                 redis.stop()
             self._children, self._redis = [], []
             self._lock.close()
-
-    def _claim(self) -> None:
-        """Locks the folder and ports: two Redis servers on one folder would ruin it."""
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StateUnusable(
-                f"{self.home} is in use by another hubbub; end it, or give another --home"
-            ) from None
-        for port in astuple(self.ports):
-            with socket.socket() as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                try:
-                    probe.bind(("127.0.0.1", port))
-                except OSError as error:
-                    raise ServiceUnavailable(
-                        f"port {port} of 127.0.0.1 is in use; stop what listens there, "
-                        "or choose others with --port"
-                    ) from error
 
     def take(self, catalog: Catalog) -> None:
         """Builds and signs a catalog, and makes the running services use it.

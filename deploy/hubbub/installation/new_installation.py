@@ -127,10 +127,39 @@ def _settle(folder: Path, services: Sequence[str], peer: str = "", *, settings: 
     """Writes passwords, data folders, and further settings of services; sets their owners."""
     with refuse_unwritable(folder, KeysUnusable):
         if "aggregator" in services:
-            _write_access(folder)
+            for name in ("access", "passwords"):
+                (folder / name).mkdir(mode=0o700)
+            for name in ("analyst", "prometheus"):
+                token = add_token(
+                    folder / "access/tokens.json", name, "viewer", _TOKEN_DAYS, time.time()
+                )
+                _write(folder / "passwords" / f"{name}.token", token)
+            access = (files("hubbub.installation") / "access.toml").read_text()
+            _write(folder / "access/access.toml", access)
+            _write(folder / "access/session.keys", f"{Fernet.generate_key().decode()}\n")
+            _write(folder / "passwords" / "grafana.password", secrets.token_urlsafe(18))
         else:
             (folder / "passwords").mkdir(mode=0o700)
-        _write_redis(folder, services, settings)
+        (folder / "redis").mkdir(mode=0o700)
+        source = files("hubbub.installation") / "redis"
+        for name in ("redis.conf", "start.sh"):
+            _write(folder / "redis" / name, (source / name).read_text(), mode=0o644)
+        administrator = secrets.token_urlsafe(24)
+        _write(folder / "passwords" / "redis.password", administrator)
+        users = (source / "users.acl").read_text().replace("CHANGE-ME-OPERATOR", administrator)
+        viewer = secrets.token_urlsafe(24)
+        _write(folder / "passwords" / "redis-viewer.password", viewer)
+        users = users.replace("CHANGE-ME-VIEWER", viewer)
+        others = tuple(f"user {role} " for role in _HOSTS if role not in services)
+        users = "".join(
+            line for line in users.splitlines(keepends=True) if not line.startswith(others)
+        )
+        for role in services:
+            address, password = f"{_HOSTS[role]}:6379", secrets.token_urlsafe(24)
+            users = users.replace(f"CHANGE-ME-{role.upper()}", password)
+            url = f"rediss://{role}:{password}@{address}/0?ssl_ca_certs={_CA}"
+            _write(folder / f"{role}.env", f"HUBBUB_REDIS_URL={url}\n{settings}")
+        _write(folder / "redis" / "users.acl", users)
         data = [f"data/{_HOSTS[service]}" for service in services]
         data += ["data/files"] if "aggregator" in services else []
         changing = ("issuer",) if "issuer" in services else ("notice", "tokens")
@@ -144,41 +173,6 @@ def _settle(folder: Path, services: Sequence[str], peer: str = "", *, settings: 
             _give(folder, user)
         other = f"HUBBUB_PEER={peer}\n" if peer else ""
         _write(folder / ".env", f"HUBBUB_USER={user}:{group}\n{other}")
-
-
-def _write_redis(folder: Path, services: Sequence[str], settings: str) -> None:
-    """Writes Redis' settings, a user with a password and the URL for each service."""
-    (folder / "redis").mkdir(mode=0o700)
-    source = files("hubbub.installation") / "redis"
-    for name in ("redis.conf", "start.sh"):
-        _write(folder / "redis" / name, (source / name).read_text(), mode=0o644)
-    administrator = secrets.token_urlsafe(24)
-    _write(folder / "passwords" / "redis.password", administrator)
-    users = (source / "users.acl").read_text().replace("CHANGE-ME-OPERATOR", administrator)
-    viewer = secrets.token_urlsafe(24)
-    _write(folder / "passwords" / "redis-viewer.password", viewer)
-    users = users.replace("CHANGE-ME-VIEWER", viewer)
-    others = tuple(f"user {role} " for role in _HOSTS if role not in services)
-    users = "".join(line for line in users.splitlines(keepends=True) if not line.startswith(others))
-    for role in services:
-        address, password = f"{_HOSTS[role]}:6379", secrets.token_urlsafe(24)
-        users = users.replace(f"CHANGE-ME-{role.upper()}", password)
-        url = f"rediss://{role}:{password}@{address}/0?ssl_ca_certs={_CA}"
-        _write(folder / f"{role}.env", f"HUBBUB_REDIS_URL={url}\n{settings}")
-    _write(folder / "redis" / "users.acl", users)
-
-
-def _write_access(folder: Path) -> None:
-    """Writes the access file, the key of login sessions, and Grafana's password."""
-    for name in ("access", "passwords"):
-        (folder / name).mkdir(mode=0o700)
-    for name in ("analyst", "prometheus"):
-        token = add_token(folder / "access/tokens.json", name, "viewer", _TOKEN_DAYS, time.time())
-        _write(folder / "passwords" / f"{name}.token", token)
-    access = (files("hubbub.installation") / "access.toml").read_text()
-    _write(folder / "access/access.toml", access)
-    _write(folder / "access/session.keys", f"{Fernet.generate_key().decode()}\n")
-    _write(folder / "passwords" / "grafana.password", secrets.token_urlsafe(18))
 
 
 def _give(folder: Path, user: int) -> None:

@@ -236,7 +236,21 @@ async def copy_into(
         while True:
             cursor, keys = await origin.ask("SCAN", cursor, "COUNT", _PART)
             ours = [key for key in keys if key.startswith(prefix.encode())]
-            await _copy(origin, empty, ours)
+            # With commands of all versions: older servers refuse a newer one's DUMP.
+            kinds = await origin.execute([("TYPE", key) for key in ours])
+            lives = await origin.execute([("PTTL", key) for key in ours])
+            for key, kind, life in zip(ours, kinds, lives, strict=True):
+                if kind == b"none":  # its time was over meanwhile
+                    continue
+                if kind not in _ADD:
+                    raise BackupUnusable(
+                        f"the backup has a {kind.decode()}, which hubbub never writes"
+                    )
+                await empty.ask("DEL", key)  # a scan may come to a key twice
+                async for part in _parts(origin, key, kind):
+                    await empty.ask(_ADD[kind], key, *part)
+                if life >= 0:
+                    await empty.ask("PEXPIRE", key, max(life, 1))
             count += len(keys)
             progress(count, max(total, count))
             if int(cursor) == 0:
@@ -246,22 +260,6 @@ async def copy_into(
 def _loaded_connection(url: str) -> RedisServer:
     """A connection to a `loaded_server` server, without the warning that it does not persist."""
     return RedisServer(Redis.from_url(url), url)
-
-
-async def _copy(source: RedisServer, empty: RedisServer, keys: Sequence[bytes]) -> None:
-    """Copies keys with commands of all versions: older servers refuse a newer one's DUMP."""
-    kinds = await source.execute([("TYPE", key) for key in keys])
-    lives = await source.execute([("PTTL", key) for key in keys])
-    for key, kind, life in zip(keys, kinds, lives, strict=True):
-        if kind == b"none":  # its time was over meanwhile
-            continue
-        if kind not in _ADD:
-            raise BackupUnusable(f"the backup has a {kind.decode()}, which hubbub never writes")
-        await empty.ask("DEL", key)  # a scan may come to a key twice
-        async for part in _parts(source, key, kind):
-            await empty.ask(_ADD[kind], key, *part)
-        if life >= 0:
-            await empty.ask("PEXPIRE", key, max(life, 1))
 
 
 async def _parts(source: RedisServer, key: bytes, kind: bytes) -> AsyncIterator[Sequence[bytes]]:

@@ -13,7 +13,6 @@ from hubbub.aggregator.query.breakdowns import breakdown
 from hubbub.aggregator.query.derived_answers import cross, figures
 from hubbub.aggregator.query.figures import WINDOWS, figure_kind
 from hubbub.analysis.answer import OF_NUMBERS
-from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.figures import Figure
 from hubbub.catalog import Metric
@@ -148,19 +147,17 @@ async def associations(
         table = np.zeros((mechanism.sizes[first], mechanism.sizes[other]))
         np.add.at(table, (places[:, first], places[:, other]), counts)
         answer = (await cross(query, metric.name, question, (rows, columns, ""))).association
-        true_strength = _cramers_v(table)
+        # Cramer's V, without the values that nobody holds.
+        degrees = min(table.shape) - 1
+        table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+        independent = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+        true_strength = sqrt(
+            float(((table - independent) ** 2 / independent).sum() / table.sum()) / degrees
+        )
         result.append(
             with_truth(Associated, answer, rows=rows, columns=columns, true=true_strength)
         )
     return result
-
-
-def _cramers_v(table: Floats) -> float:
-    """Cramer's V of a table of counts; values that nobody holds are left out."""
-    degrees = min(table.shape) - 1
-    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    independent = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-    return sqrt(float(((table - independent) ** 2 / independent).sum() / table.sum()) / degrees)
 
 
 async def public_rows(

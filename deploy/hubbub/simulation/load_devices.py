@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hubbub.bundles import read_bundle
-from hubbub.catalog import Metric
 from hubbub.client import Outcome, Transport, transport_to
 from hubbub.simulation.devices import SimulatedDevice, Tell, run_processes
 
@@ -178,7 +177,11 @@ class _Devices:
             outcomes: Counter[str] = Counter()
             durations = []
             for metric in self._metrics:
-                value = _value(metric)
+                value = (
+                    {part: _random.choice(values) for part, values in metric.parts.items()}
+                    if metric.parts
+                    else metric.value_kind.example(metric, _random)
+                )
                 start = time.perf_counter()
                 outcomes[device_state.client.report(metric.name, value).value] += 1
                 durations.append(time.perf_counter() - start)
@@ -212,9 +215,3 @@ class _Devices:
 
     def _transport(self) -> Transport:
         return transport_to(self._load.shuffler or self._bundle.shuffler, roots=self._bundle.roots)
-
-
-def _value(metric: Metric) -> Any:
-    if metric.parts:
-        return {part: _random.choice(values) for part, values in metric.parts.items()}
-    return metric.value_kind.example(metric, _random)

@@ -75,7 +75,24 @@ def rehearse_model(
         judges = People(people.columns[held_out], people.labels[held_out], 0)
         judgement = None
         if len(held_out):
-            judgement = _evaluate_by_reports(model, judges, learned, confidence, rng)
+            # Randomized reports of people who did not train the model judge it.
+            about_centre = averaged_weights(learned.rounds[1:])
+            edges = edges_of(learned.centre, about_centre, bins_for(model.epsilon))
+            score, labels = linear(model.kind, judges.columns, learned.weights), judges.labels
+            if model.kind == "softmax":
+                predictions = settled(model.kind, score)
+                score, labels = predictions.max(axis=1), predictions.argmax(axis=1) == labels
+            drawn_labels = rng.random(len(score)) < labels
+            codes = 2 * np.searchsorted(edges, score, side="right") + drawn_labels
+            coins = judging(model)
+            p, q = float(coins.channel.p), float(coins.channel.q)
+            true = np.bincount(codes, minlength=coins.categories)
+            counts = np.zeros(coins.categories)
+            for category, number in enumerate(true.tolist()):
+                chances = np.full(coins.categories, q)
+                chances[category] = p
+                counts += rng.multinomial(number, chances / chances.sum())
+            judgement = judge(model.kind, coins.channel, counts, edges, confidence)
         yield Trained(learned, evaluate(model.kind, foretold, test.labels), judgement)
 
 
@@ -111,29 +128,6 @@ def _turns(
     order = rng.random((people, rounds + 1)).argsort(axis=1)
     person_rounds = order[:, : model.rounds_each]
     return [np.flatnonzero((person_rounds == number).any(axis=1)) for number in range(rounds + 1)]
-
-
-def _evaluate_by_reports(
-    model: Model, judges: People, learned: Learned, confidence: float, rng: np.random.Generator
-) -> Judgement | None:
-    """Draws randomized reports of people who did not train the model, and judges it by them."""
-    about_centre = averaged_weights(learned.rounds[1:])
-    edges = edges_of(learned.centre, about_centre, bins_for(model.epsilon))
-    score, labels = linear(model.kind, judges.columns, learned.weights), judges.labels
-    if model.kind == "softmax":
-        predictions = settled(model.kind, score)
-        score, labels = predictions.max(axis=1), predictions.argmax(axis=1) == labels
-    drawn_labels = rng.random(len(score)) < labels
-    codes = 2 * np.searchsorted(edges, score, side="right") + drawn_labels
-    coins = judging(model)
-    p, q = float(coins.channel.p), float(coins.channel.q)
-    true = np.bincount(codes, minlength=coins.categories)
-    counts = np.zeros(coins.categories)
-    for category, number in enumerate(true.tolist()):
-        chances = np.full(coins.categories, q)
-        chances[category] = p
-        counts += rng.multinomial(number, chances / chances.sum())
-    return judge(model.kind, coins.channel, counts, edges, confidence)
 
 
 _STEPS: Final = 30

@@ -275,7 +275,12 @@ def read_days(path: Path, rows: Rows, metric: Metric) -> Days:
                 when, *texts = key
                 cells_by_name = dict(zip(names, texts, strict=True))
                 value = parts_as_numbers(cells_by_name, metric) if parts else texts[0]
-                memo[key] = _day(when), codes.setdefault(code(value), len(codes))
+                day = (
+                    int(when)
+                    if _NUMBER.fullmatch(when)
+                    else (date.fromisoformat(when) - _FIRST).days
+                )
+                memo[key] = day, codes.setdefault(code(value), len(codes))
             last = cells[head.index(other)] if other else ""
             count = 1 if other != "count" else _count(last)
         except (ValueOutOfDomain, ValueError, IndexError) as error:
@@ -319,12 +324,6 @@ def _words(head: Sequence[str], but: Collection[str]) -> list[str]:
     """The cells of the first line; our column names in lower case, except those in `but`."""
     cells = [cell.strip() for cell in head]
     return [cell.lower() if cell not in but and cell.lower() in _WORDS else cell for cell in cells]
-
-
-def _day(text: str) -> int:
-    if _NUMBER.fullmatch(text):
-        return int(text)
-    return (date.fromisoformat(text) - _FIRST).days
 
 
 def _count(text: str) -> int:

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final, Literal
 
-from hubbub.catalog import Metric
 from hubbub.catalog.discovery import finder_of
 from hubbub.cli.terminal.catalog_reading import LastBundle, chosen_metrics
 from hubbub.cli.terminal.output import say_json
@@ -59,20 +58,32 @@ class AuditOptions:
 )
 def _audit(options: AuditOptions) -> int:
     path = options.catalog or (_DEFAULT if _DEFAULT.exists() else None)
-    metrics = _metrics(path, options)
+    # Every tier is attacked as a metric of its own.
+    if path is None:
+        if options.metrics:
+            raise BadParameter("--metric names a metric of a catalog: give the catalog")
+        metrics = []
+    else:
+        chosen = chosen_metrics(options.last.read(path), path, options.metrics)
+        versions = [
+            version for m in chosen for version in (m, *(m.at_tier(tier) for tier in m.tiers))
+        ]
+        metrics = [*versions, *(finder_of(metric) for metric in chosen if metric.discover)]
     if options.no_proofs and not metrics:
         raise BadParameter("--no-proofs without a catalog leaves nothing to do; give a catalog")
     checks = []
-
-    def new_device(metric: str) -> DeviceMemo:
-        return DeviceMemo(secrets.token_bytes(SECRET_BYTES), metric)
-
     if not options.no_proofs:
         checks += _checks_with_progress([audit_coins(SystemBits())], 1, "coins")
         checks += _checks_with_progress(audit_proofs(SMALL), len(SMALL) * len(PROOFS), "proofs")
     for metric in metrics:
         checks += _checks_with_progress(
-            audit_metric(metric, SystemBits(), new_device, options.samples, ALARM / len(metrics)),
+            audit_metric(
+                metric,
+                SystemBits(),
+                lambda name: DeviceMemo(secrets.token_bytes(SECRET_BYTES), name),
+                options.samples,
+                ALARM / len(metrics),
+            ),
             steps_of(metric, options.samples),
             metric.name,
         )
@@ -88,17 +99,6 @@ def _audit(options: AuditOptions) -> int:
     else:
         _document(checks, options, path).write(options.format)
     return 0 if all(check.passed for check in checks) else 1
-
-
-def _metrics(path: Path | None, options: AuditOptions) -> list[Metric]:
-    """The metrics to attack, with every tier as a metric of its own."""
-    if path is None:
-        if options.metrics:
-            raise BadParameter("--metric names a metric of a catalog: give the catalog")
-        return []
-    chosen = chosen_metrics(options.last.read(path), path, options.metrics)
-    versions = [version for m in chosen for version in (m, *(m.at_tier(tier) for tier in m.tiers))]
-    return [*versions, *(finder_of(metric) for metric in chosen if metric.discover)]
 
 
 def _checks_with_progress(steps: Iterable[Check | None], count: int, name: str) -> list[Check]:

@@ -259,8 +259,4 @@ def _bars(title: str) -> Iterator[Callable[[str, int, int], None]]:
     """Shows progress by role on a terminal."""
     with progress() as bars:
         tasks = {role: bars.add_task(f"{role}, {title}", total=None) for role in ROLES}
-
-        def update_bar(role: str, done: int, total: int) -> None:
-            bars.update(tasks[role], completed=done, total=total)
-
-        yield update_bar
+        yield lambda role, done, total: bars.update(tasks[role], completed=done, total=total)

@@ -222,7 +222,13 @@ def _add_metric(options: NewOptions) -> None:
     else:
         text = ("" if before.endswith("\n") else "\n") + f"\n{entry}"
     metric = _checked_metric(path, before or "", text, options)
-    _append(path, text, new=before is None)
+    new = before is None
+    schema = path.with_name(_SCHEMA)
+    with refuse_unwritable(path, CatalogInvalid):
+        replace_file(path, (b"" if new else path.read_bytes()) + text.encode())
+    with refuse_unwritable(schema, CatalogInvalid):
+        if new and not schema.exists():
+            schema.write_text(packaged_schema(), encoding="utf-8")
     say(f'{path}: metric "{name}" added; see what it reveals: hubbub catalog check {path}')
     metrics = [metric]
     warnings = [*too_few_reports(metrics), *too_short_lives(metrics), *wide_rates(metrics)]
@@ -473,12 +479,3 @@ def _checked_metric(path: Path, before: str, text: str, options: NewOptions) -> 
     except CatalogInvalid as error:
         message = "\n".join(map(typed, str(error).splitlines()))
         raise CatalogInvalid(f"{message}\nnothing was written; fix that first") from None
-
-
-def _append(path: Path, text: str, *, new: bool) -> None:
-    schema = path.with_name(_SCHEMA)
-    with refuse_unwritable(path, CatalogInvalid):
-        replace_file(path, (b"" if new else path.read_bytes()) + text.encode())
-    with refuse_unwritable(schema, CatalogInvalid):
-        if new and not schema.exists():
-            schema.write_text(packaged_schema(), encoding="utf-8")

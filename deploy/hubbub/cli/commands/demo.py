@@ -21,7 +21,6 @@ from hubbub.cli.commands.up import until_interrupted
 from hubbub.cli.demonstration import (
     BOTH_WAYS,
     CROSSED,
-    MetricAnswer,
     answers_of,
     ask_all,
     demo_questions,
@@ -164,7 +163,24 @@ def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:
         balanced = balances(terms) and difference <= _SIGMAS * stderr
         _show_law(sent, terms, seconds, stderr, balanced=balanced)
         if json_file:
-            _write(json_file, answers, terms, seconds, balanced=balanced)
+            document = {
+                "metrics": {
+                    name: {
+                        "reports": answer.document["reports"] if answer.document else 0,
+                        "epsilon": answer.metric.report_loss,
+                        "central_epsilon": answer.document["shuffled"]["epsilon"]
+                        if answer.document and answer.metric.central
+                        else None,
+                        "values": answer.rows,
+                    }
+                    for name, answer in answers.items()
+                },
+                "conservation": {**terms, "balanced": balanced},
+                "seconds": dict(seconds),
+            }
+            write_output(
+                "--json", json_file, json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+            )
         _show_next(run, keep=keep)
         if keep:
             until_interrupted(run)
@@ -328,32 +344,6 @@ def _show_next(run: LocalRun, *, keep: bool) -> None:
     say(f"  {ask.format('cross ' + CROSSED)}")
     say(f"  {program()} privacy card {shell_path(run.home / 'metrics.toml')}")
     say("A metric of your own, in a quarter of an hour: docs/tutorial/first-metric.md")
-
-
-def _write(
-    path: Path,
-    answers: Mapping[str, MetricAnswer],
-    terms: Mapping[str, int],
-    seconds: Mapping[str, float],
-    *,
-    balanced: bool,
-) -> None:
-    document = {
-        "metrics": {
-            name: {
-                "reports": answer.document["reports"] if answer.document else 0,
-                "epsilon": answer.metric.report_loss,
-                "central_epsilon": answer.document["shuffled"]["epsilon"]
-                if answer.document and answer.metric.central
-                else None,
-                "values": answer.rows,
-            }
-            for name, answer in answers.items()
-        },
-        "conservation": {**terms, "balanced": balanced},
-        "seconds": dict(seconds),
-    }
-    write_output("--json", path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 def _lap(since: float) -> float:

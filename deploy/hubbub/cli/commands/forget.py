@@ -1,7 +1,7 @@
 """`hubbub forget`: deletes a metric's totals from before a day, in the aggregator's Redis."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import UTC, date, datetime
 
 from hubbub.aggregator.object_storage import Place
@@ -68,7 +68,19 @@ async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions)
     length = {window: length_of(window.epoch, lengths, now) for window in window_counts}
     windows = closed_before(window_counts, lengths, before, now=now)
     if not windows:
-        say(f"{name}: {_why_none(length, before)}")
+        closing_times = [
+            closing_time(window.epoch, epoch)
+            for window, epoch in length.items()
+            if epoch_start(window.epoch + 1, epoch) <= before
+        ]
+        reason = "there are no totals of epochs that ended before that day"
+        if closing_times:
+            closes = datetime.fromtimestamp(min(closing_times), UTC)
+            reason = (
+                "nothing was deleted: the epoch still accepts reports until "
+                f"{closes:%Y-%m-%d %H:%M} UTC; try again then"
+            )
+        say(f"{name}: {reason}")
         return
     reports = sum(window_counts[window] for window in windows)
     dates = sorted(epoch_date(window.epoch, EPOCH_SECONDS[length[window]]) for window in windows)
@@ -97,19 +109,3 @@ async def _lengths_of(
                 "epochs; give a bundle that contains it, with --bundle"
             ) from error
         raise UnknownMetric(f"{error} (no retired metric has this name)") from error
-
-
-def _why_none(lengths: Mapping[Window, str], before: float) -> str:
-    """Says that nothing is held, or that the held epochs, of these lengths, accept reports."""
-    closing_times = [
-        closing_time(window.epoch, length)
-        for window, length in lengths.items()
-        if epoch_start(window.epoch + 1, length) <= before
-    ]
-    if not closing_times:
-        return "there are no totals of epochs that ended before that day"
-    closes = datetime.fromtimestamp(min(closing_times), UTC)
-    return (
-        "nothing was deleted: the epoch still accepts reports until "
-        f"{closes:%Y-%m-%d %H:%M} UTC; try again then"
-    )

@@ -83,7 +83,17 @@ def _run(options: LoadOptions) -> int:
             f"{options.devices:,} devices cannot report so often in one epoch (limits of the "
             f"metrics): give --devices {-int(-needed_reports // 1):,}, or less --rate or --seconds"
         )
-    _check_answers(shuffler, bundle.roots)
+    # An empty submission shows whether a report would reach the shuffler.
+    transport = transport_to(shuffler, roots=bundle.roots)
+    try:
+        transport.submit((), _PROBE_SECONDS)
+    except NotSent as error:
+        raise ServiceUnavailable(
+            f"the shuffler, {shuffler}, does not answer: {error.cause or error.reason}; start it "
+            "with hubbub up, or give the --home or --bundle of one that runs"
+        ) from error
+    finally:
+        transport.close()
     load = Load(
         bundle=path,
         metrics=metrics,
@@ -103,20 +113,6 @@ def _run(options: LoadOptions) -> int:
     else:
         _show(figures)
     return 0 if figures["acknowledged"] == figures["asked"] else 1
-
-
-def _check_answers(shuffler: str, roots: str | None) -> None:
-    """Raises ServiceUnavailable if no report reaches the shuffler: it gets one empty submission."""
-    transport = transport_to(shuffler, roots=roots)
-    try:
-        transport.submit((), _PROBE_SECONDS)
-    except NotSent as error:
-        raise ServiceUnavailable(
-            f"the shuffler, {shuffler}, does not answer: {error.cause or error.reason}; start it "
-            "with hubbub up, or give the --home or --bundle of one that runs"
-        ) from error
-    finally:
-        transport.close()
 
 
 def _metrics(bundle: Bundle, names: Sequence[str]) -> tuple[str, ...]:

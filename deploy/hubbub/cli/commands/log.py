@@ -154,7 +154,11 @@ def _audit(options: AuditOptions) -> int:
         _refuse_unknown(log, key, options.known)
     path = options.bundle
     if bundle:
-        _refuse_absent(log, bundle, path)
+        if bundle.proof is None:
+            raise BundleRefused(f"{path}: it does not prove that it is in its log")
+        checkpoint = bundle.proof.checkpoint
+        log.refuse_other(checkpoint, str(path))
+        say(f"{path}: is entry {bundle.proof.index}, and the log grew from the bundle's checkpoint")
     problems = [*_problems(log), *(gaps(log, bundle, path) if bundle else ())]
     for problem in problems:
         say(f"PROBLEM: {problem}")
@@ -190,15 +194,6 @@ def _publish(options: PublishOptions) -> None:
 
 def _entries(number: int) -> str:
     return "1 entry" if number == 1 else f"{number:,} entries"
-
-
-def _refuse_absent(log: ReadLog, bundle: Bundle, path: Path) -> None:
-    """Raises BundleRefused or LogBroken unless a device's bundle is in this log."""
-    if bundle.proof is None:
-        raise BundleRefused(f"{path}: it does not prove that it is in its log")
-    checkpoint = bundle.proof.checkpoint
-    log.refuse_other(checkpoint, str(path))
-    say(f"{path}: is entry {bundle.proof.index}, and the log grew from the bundle's checkpoint")
 
 
 def _refuse_unknown(log: ReadLog, key: NoteKey, path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.notice import LARGEST_NOTICE_BYTES, Notice, Step, open_notice
-from hubbub.catalog import EPOCH_SECONDS, Metric
+from hubbub.catalog import EPOCH_SECONDS
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.cli.terminal.output import day_of, first_second, listing, say
 from hubbub.errors import BadParameter, NoticeRefused, UnknownMetric
@@ -160,7 +160,10 @@ def _chances(options: MakeOptions, bundle: Bundle) -> dict[str, float]:
         sampling = 1.0 if name in arms else _sampling_of(bundle, name)
         if name in arms and 0 < chance < 1:
             raise BadParameter(f"--sampling {name}: an arm can only be stopped; write --stop")
-        if 0 < chance < sampling and name not in arms and _is_of_all_epochs(bundle.metric(name)):
+        kind = None if name in arms else bundle.metric(name).value_kind
+        # As `PastKind.check` has it: if devices left epochs out, at .1 a tenth of those who return
+        # every week would seem to come back.
+        if 0 < chance < sampling and isinstance(kind, PastKind) and not kind.COUNTS:
             raise BadParameter(
                 f"--sampling {name}: its values follow from a device's other reports, so that a "
                 f"device reports in all epochs of use: write --stop {name}"
@@ -180,14 +183,6 @@ def _sampling_of(bundle: Bundle, name: str) -> float:
         arms = ", ".join(f"{experiment.name}.{arm}" for arm in experiment.arms)
         raise UnknownMetric(f'"{name}" is not an arm of an experiment; there are {arms}')
     return bundle.metric(name).sampling
-
-
-def _is_of_all_epochs(metric: Metric) -> bool:
-    """Whether a device that left epochs out would report wrong values, as `PastKind.check` has it.
-
-    At .1 a tenth of those who return every week would seem to come back.
-    """
-    return isinstance(metric.value_kind, PastKind) and not metric.value_kind.COUNTS
 
 
 def _sampling(text: str) -> tuple[str, float]:

@@ -384,7 +384,15 @@ def _target(
     """The figure of a row that must reach the goal."""
     error_of_ratio = _ratio_error(options, question, metric)
     if (effect := options.effect) is not None:
-        count, fewest = _effects_of(options, question, metric), metric.fewest if metric else _FEWEST
+        # All effects of an experiment share one confidence level.
+        arms = len(metric.experiment.arms) if metric and metric.experiment else 2
+        measures = question.size if question.size > 2 else 1  # noqa: PLR2004 as of a boolean
+        if options.percentile is not None:
+            measures = len(EFFECT_PERCENTILES)
+        if options.ratio is not None:
+            # Of a funnel: from each step to the next, and from the first to the last.
+            measures = 1 if question.kind == "vector" else len(step_pairs(question.size))
+        count, fewest = measures * (arms - 1), metric.fewest if metric else _FEWEST
 
         def shows(row: Row) -> float:
             if (percentile := options.percentile) is not None:
@@ -411,21 +419,10 @@ def _shares(options: PlanOptions, question: MetricDraft, metric: Metric | None) 
     """Share of each part, of the numbers in a file or of even ones."""
     if options.numbers is None:
         return question.even()
-    numbers = _read_numbers(options.numbers)
-    edges = np.linspace(question.low, question.high, question.size + 1)
-    if metric is not None and metric.edges:
-        edges = np.array(metric.edges)
-    # Numbers outside the range count at the nearer end.
-    counts, _ = np.histogram(np.clip(numbers, edges[0], edges[-1]), edges)
-    shares: Floats = counts / len(numbers)
-    return shares
-
-
-def _read_numbers(path: Path) -> list[float]:
-    """The numbers in a file. Raises BadParameter, which names the line, not its content."""
+    # An error names the line, not its content.
     remedy = "write a number per line"
     try:
-        lines = read_text(path).split("\n")
+        lines = read_text(options.numbers).split("\n")
     except ValueError as error:
         raise BadParameter(f"--numbers {error}; give a file with a number per line") from error
     numbers = list[float]()
@@ -437,19 +434,15 @@ def _read_numbers(path: Path) -> list[float]:
         except ValueError:
             numbers.append(nan)
         if not isfinite(numbers[-1]):
-            raise BadParameter(f"--numbers {path}: line {place}: is not a finite number; {remedy}")
+            raise BadParameter(
+                f"--numbers {options.numbers}: line {place}: is not a finite number; {remedy}"
+            )
     if not numbers:
-        raise BadParameter(f"--numbers {path}: is empty; {remedy}")
-    return numbers
-
-
-def _effects_of(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> int:
-    """The number of a metric's effects in an experiment that share one confidence level."""
-    arms = len(metric.experiment.arms) if metric and metric.experiment else 2
-    measures = question.size if question.size > 2 else 1  # noqa: PLR2004 as of a boolean
-    if options.percentile is not None:
-        measures = len(EFFECT_PERCENTILES)
-    if options.ratio is not None:
-        # Of a funnel: from each step to the next, and from the first to the last.
-        measures = 1 if question.kind == "vector" else len(step_pairs(question.size))
-    return measures * (arms - 1)
+        raise BadParameter(f"--numbers {options.numbers}: is empty; {remedy}")
+    edges = np.linspace(question.low, question.high, question.size + 1)
+    if metric is not None and metric.edges:
+        edges = np.array(metric.edges)
+    # Numbers outside the range count at the nearer end.
+    counts, _ = np.histogram(np.clip(numbers, edges[0], edges[-1]), edges)
+    shares: Floats = counts / len(numbers)
+    return shares

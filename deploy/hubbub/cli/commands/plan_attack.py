@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.code_words import words_of
-from hubbub.analysis.fake_reports import Attack, maximal_gain
+from hubbub.analysis.fake_reports import maximal_gain
 from hubbub.analysis.families import family_for
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
@@ -76,7 +76,36 @@ def _attack(options: AttackOptions) -> None:
     if options.format == "json":
         say_json(rows)
     else:
-        _show(rows, options, any(metric.model for metric in metrics))
+        supposed = (
+            f"by {options.accounts:,} accounts beside {options.others:,} honest reports an epoch"
+            if options.accounts
+            else f"if {options.fake:.2%} of all reports are fake"
+        )
+        listing(
+            f"What fake reports can do at most, {supposed}"
+            + ("; values are spread evenly" if options.simulate else "; targets that nobody holds"),
+            rows,
+            {
+                "metric": "{metric}",
+                "mechanism": "{mechanism}",
+                "targets": "{targets}",
+                "worth": "{worth:.2f}",
+                **({"fake": "{fake_reports:,}"} if options.accounts else {}),
+                "gain" if options.accounts else f"gain of {options.fake:.2%}": "{gain:+.2%}",
+                "1% takes": "{fake_for_1_percent:.3%}",
+                **({"measured": "{measured:+.2%}"} if options.simulate else {}),
+            },
+            text_columns=2,
+        )
+        say("targets: values that the fake reports promote together")
+        say("worth: how many reports of its targets one fake report counts as")
+        say("gain: increase of the targets' share; 1% takes: share of fake reports that adds 1%")
+        if any(metric.model for metric in metrics):
+            say("of a model: added to the mean direction, of length 1, of a round with all of them")
+        if options.accounts:
+            say("fake: number of reports for which the accounts have tokens in an epoch")
+        if options.simulate:
+            say("measured: the gain in one drawing of reports")
 
 
 def _fakes(
@@ -117,7 +146,22 @@ def _effect(metric: Metric, options: AttackOptions, fake: float) -> dict[str, An
         "fake_for_1_percent": attack.fake_share(0.01, share),
     }
     if options.simulate:
-        effect["measured"] = _simulated_gain(metric, attack, targets, options.simulate, fake)
+        # The increase of the targets' share of all reports, in one simulation.
+        mechanism, source = metric.randomizer, SystemBits()
+        values = family_for(mechanism).examples(mechanism)
+        fake_reports = round(options.simulate * fake / (1 - fake))
+        with progress() as bars:
+            numbers = bars.track(range(options.simulate), description=metric.name)
+            payloads = (mechanism.randomize(values[n % len(values)], source) for n in numbers)
+            totals = tally(mechanism.layout, payloads)
+        cells = list(totals.cells)
+        for cell, amount in attack.cells.items():
+            cells[cell] += amount * fake_reports
+        before = _share(metric, totals, targets)
+        effect["measured"] = (
+            _share(metric, Totals(cells=cells, reports=options.simulate + fake_reports), targets)
+            - before
+        )
     return effect
 
 
@@ -140,24 +184,6 @@ def _effect_of_model(metric: Metric, options: AttackOptions, fake: float) -> dic
     return effect
 
 
-def _simulated_gain(
-    metric: Metric, attack: Attack, targets: Sequence[Any], honest: int, share: float
-) -> float:
-    """The increase of the targets' share of all reports, in one simulation."""
-    mechanism, source = metric.randomizer, SystemBits()
-    values = family_for(mechanism).examples(mechanism)
-    fake = round(honest * share / (1 - share))
-    with progress() as bars:
-        numbers = bars.track(range(honest), description=metric.name)
-        payloads = (mechanism.randomize(values[n % len(values)], source) for n in numbers)
-        totals = tally(mechanism.layout, payloads)
-    cells = list(totals.cells)
-    for cell, amount in attack.cells.items():
-        cells[cell] += amount * fake
-    before = _share(metric, totals, targets)
-    return _share(metric, Totals(cells=cells, reports=honest + fake), targets) - before
-
-
 def _share(metric: Metric, totals: Totals, targets: Sequence[Any]) -> float:
     mechanism = metric.randomizer
     strings = []
@@ -165,36 +191,3 @@ def _share(metric: Metric, totals: Totals, targets: Sequence[Any]) -> float:
         strings = [*targets, *family_for(mechanism).examples(mechanism)]
     estimates = answer(mechanism, totals, metric.values, strings).places
     return float(estimates[range(len(targets)) if strings else list(targets)].sum())
-
-
-def _show(rows: list[dict[str, Any]], options: AttackOptions, models: bool) -> None:  # noqa: FBT001 whether there are any
-    supposed = (
-        f"by {options.accounts:,} accounts beside {options.others:,} honest reports an epoch"
-        if options.accounts
-        else f"if {options.fake:.2%} of all reports are fake"
-    )
-    listing(
-        f"What fake reports can do at most, {supposed}"
-        + ("; values are spread evenly" if options.simulate else "; targets that nobody holds"),
-        rows,
-        {
-            "metric": "{metric}",
-            "mechanism": "{mechanism}",
-            "targets": "{targets}",
-            "worth": "{worth:.2f}",
-            **({"fake": "{fake_reports:,}"} if options.accounts else {}),
-            "gain" if options.accounts else f"gain of {options.fake:.2%}": "{gain:+.2%}",
-            "1% takes": "{fake_for_1_percent:.3%}",
-            **({"measured": "{measured:+.2%}"} if options.simulate else {}),
-        },
-        text_columns=2,
-    )
-    say("targets: values that the fake reports promote together")
-    say("worth: how many reports of its targets one fake report counts as")
-    say("gain: increase of the targets' share; 1% takes: share of fake reports that adds 1%")
-    if models:
-        say("of a model: added to the mean direction, of length 1, of a round with all of them")
-    if options.accounts:
-        say("fake: number of reports for which the accounts have tokens in an epoch")
-    if options.simulate:
-        say("measured: the gain in one drawing of reports")

@@ -1,6 +1,6 @@
 """`hubbub plan central`: crowds that keep a promise, beside reports alone and a curator."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from math import ceil, prod
 from pathlib import Path
@@ -11,7 +11,7 @@ from hubbub.catalog import Crowd, Metric
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.crowd import DEVICES, NOISE, USUAL_MAX_LOCAL
 from hubbub.cli.commands.plan_model import plan_rounds
-from hubbub.cli.planning.central_ways import COUNTS, CentralPlan, central_plan
+from hubbub.cli.planning.central_ways import COUNTS, PLANS, CentralPlan
 from hubbub.cli.planning.plan_table import tree_fields
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import explain, listing, say, say_json
@@ -39,7 +39,7 @@ def plan_central(
     file for the fields. Raises BadParameter if there are too many buckets for a crowd of this size.
     """
     is_count = question.kind in COUNTS
-    plan = central_plan(promise, question, dummies)
+    plan = PLANS[question.kind](promise, question, dummies)
     if is_count and isinstance(dummies, str) and plan.promise == promise:
         reason = "errors fall by 2.5% at most"
         if question.parts:
@@ -157,7 +157,26 @@ def _dummies_text(promise: Crowd, question: MetricDraft) -> str:
 def _say_dummies(plan: CentralPlan) -> None:
     """Says whether dummies are better, by the exact errors of both; of parts for each table."""
     if plan.tables:
-        _show_tables(plan.tables)
+
+        def error_text(error: float | None) -> str:
+            return "" if error is None else f"{error:,.4g}"
+
+        listing(
+            "standard errors of each table's cells, in reports: reports of as many parts as the "
+            "table, reports of all parts with noise dummies, and a metric of listed cells with "
+            "noise dummies for each table of two, which together keep the promise",
+            plan.tables,
+            {
+                "parts of": lambda row: " x ".join(map(str, row["table"])),
+                "cells": "{cells:,}",
+                "rare, as many": "{alone_rare:,.4g}",
+                "rare, all": "{whole_rare:,.4g}",
+                "of one in ten, as many": "{alone_tenth:,.4g}",
+                "of one in ten, all": "{whole_tenth:,.4g}",
+                "rare, listed": lambda row: error_text(row["listed_rare"]),
+                "of one in ten, listed": lambda row: error_text(row["listed_tenth"]),
+            },
+        )
     if not plan.plain:
         return
     padded = next(way for way in reversed(plan.ways) if way["way"] == "crowd")
@@ -168,28 +187,6 @@ def _say_dummies(plan: CentralPlan) -> None:
         say(f"the dummies win for {' and '.join(better)}: without them the errors are {text}")
     else:
         say(f"leave the dummies out: without them the errors are {text}, none larger")
-
-
-def _show_tables(rows: Sequence[Mapping[str, Any]]) -> None:
-    def error_text(error: float | None) -> str:
-        return "" if error is None else f"{error:,.4g}"
-
-    listing(
-        "standard errors of each table's cells, in reports: reports of as many parts as the table, "
-        "reports of all parts with noise dummies, and a metric of listed cells with noise dummies "
-        "for each table of two, which together keep the promise",
-        rows,
-        {
-            "parts of": lambda row: " x ".join(map(str, row["table"])),
-            "cells": "{cells:,}",
-            "rare, as many": "{alone_rare:,.4g}",
-            "rare, all": "{whole_rare:,.4g}",
-            "of one in ten, as many": "{alone_tenth:,.4g}",
-            "of one in ten, all": "{whole_tenth:,.4g}",
-            "rare, listed": lambda row: error_text(row["listed_rare"]),
-            "of one in ten, listed": lambda row: error_text(row["listed_tenth"]),
-        },
-    )
 
 
 def _catalog_fields(promise: Crowd, epsilon_local: float) -> str:

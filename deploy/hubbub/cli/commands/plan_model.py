@@ -52,11 +52,7 @@ class ModelOptions:
 def _model(options: ModelOptions) -> None:
     dimensions = dimensions_of_plan(options.kind, options.features, options.classes)
     epsilons = _EPSILONS if options.epsilon is None else (options.epsilon,)
-    _show(options, [_row(dimensions, epsilon, options.reports) for epsilon in epsilons])
-
-
-def _show(options: ModelOptions, rows: list[dict[str, Any]]) -> None:
-    """Shows what each epsilon needs, as a table or as JSON."""
+    rows = [_row(dimensions, epsilon, options.reports) for epsilon in epsilons]
     if options.format == "json":
         say_json(
             {

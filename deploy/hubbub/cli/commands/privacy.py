@@ -188,6 +188,12 @@ def _document(privacy_card: Card, name: str) -> Document:
         )
         for metric in privacy_card.metrics
     ]
+    crowd_deltas = ", ".join(
+        f"{metric.name} {metric.shuffled.delta:g}"
+        for metric in privacy_card.metrics
+        if metric.shuffled.delta != privacy_card.delta
+    )
+    deltas = f"{privacy_card.delta:g}" + (f" ({crowd_deltas})" if crowd_deltas else "")
     document.blocks += [
         "Verdict: "
         + "; ".join(f"all answers in a {span}, {privacy_card.verdicts[span]}" for span in SPANS)
@@ -200,8 +206,7 @@ def _document(privacy_card: Card, name: str) -> Document:
         Table("What each metric can reveal about one person", _COLUMNS, rows, text_columns=2),
         (
             "shuffled: epsilon of one report to an observer of shuffled batches only, at delta "
-            f"{_deltas(privacy_card)}, in the smallest batch that is forwarded; "
-            f"{privacy_card.assumption}."
+            f"{deltas}, in the smallest batch that is forwarded; {privacy_card.assumption}."
         ),
         Table(
             "What all metrics together can reveal about one person",
@@ -224,16 +229,6 @@ def _document(privacy_card: Card, name: str) -> Document:
         *(f"{card.name}: {card.description}. {card.further}" for card in privacy_card.metrics),
     ]
     return document
-
-
-def _deltas(privacy_card: Card) -> str:
-    """The deltas of the figures after the shuffler: the card's, and a crowd's if it differs."""
-    crowd_deltas = [
-        f"{metric.name} {metric.shuffled.delta:g}"
-        for metric in privacy_card.metrics
-        if metric.shuffled.delta != privacy_card.delta
-    ]
-    return f"{privacy_card.delta:g}" + (f" ({', '.join(crowd_deltas)})" if crowd_deltas else "")
 
 
 def _picture(privacy_card: Card) -> Table:

@@ -85,7 +85,22 @@ class CrowdOptions:
     f"keeps it; or, with --dummies {NOISE}, the noise that keeps it.",
 )
 def _crowd(options: CrowdOptions) -> None:
-    _check(options)
+    if options.dummies != NOISE and not 0 <= int(options.dummies) <= MAX_REPORTS:
+        raise BadParameter(f"--dummies {options.dummies} is outside [0, {MAX_REPORTS}]")
+    both = options.local_epsilon is not None, options.central is not None
+    if options.dummies != NOISE and all(both):
+        raise BadParameter(
+            f"--central and --local-epsilon need --dummies {NOISE} if given together: leave one out"
+        )
+    if options.dummies != NOISE and not any(both):
+        raise BadParameter(
+            "one of --local-epsilon and --central is needed: what a report reveals, or what the "
+            "whole epoch may reveal"
+        )
+    if options.dummies == NOISE and options.max_local is not None:
+        raise BadParameter(
+            f"--max-local cannot be combined with --dummies {NOISE}: write it as --local-epsilon"
+        )
     if options.max_local is not None and options.central is None:
         raise BadParameter("--max-local needs --central; it does not limit --local-epsilon")
     padded = options.dummies or options.dummies_each
@@ -121,26 +136,6 @@ def _crowd(options: CrowdOptions) -> None:
         say_json(document)
         return
     _tell(options, crowd, central, composed)
-
-
-def _check(options: CrowdOptions) -> None:
-    """Raises BadParameter if options conflict, or give neither promise nor local epsilon."""
-    if options.dummies != NOISE and not 0 <= int(options.dummies) <= MAX_REPORTS:
-        raise BadParameter(f"--dummies {options.dummies} is outside [0, {MAX_REPORTS}]")
-    both = options.local_epsilon is not None, options.central is not None
-    if options.dummies != NOISE and all(both):
-        raise BadParameter(
-            f"--central and --local-epsilon need --dummies {NOISE} if given together: leave one out"
-        )
-    if options.dummies != NOISE and not any(both):
-        raise BadParameter(
-            "one of --local-epsilon and --central is needed: what a report reveals, or what the "
-            "whole epoch may reveal"
-        )
-    if options.dummies == NOISE and options.max_local is not None:
-        raise BadParameter(
-            f"--max-local cannot be combined with --dummies {NOISE}: write it as --local-epsilon"
-        )
 
 
 def _crowd_and_epsilons(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:

@@ -252,7 +252,32 @@ def _decode(options: DecodeOptions) -> None:
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")
         write_results(sys.stdout, rows)
-    _summary(names, decoded, collection.reports, options.fdr)
+    # The summary is on standard error, so that a pipe gets results only.
+    detected = int(decoded.detected.sum())
+    summary_line = (
+        f"{collection.reports:,} reports, {len(names):,} candidates, {detected:,} detected at a "
+        f"false discovery rate of {options.fdr:.0%}; not explained by any candidate: "
+    )
+    if decoded.others and decoded.misfit:
+        other_share, error = (amount / collection.reports for amount in decoded.others)
+        misfit, chance = decoded.misfit
+        summary_line += (
+            f"{other_share:.1%} of the reports (standard error {error:.1%}); misfit {misfit:.2f}, "
+            f"where 1 is expected (p {chance:.2g})"
+        )
+        if chance < _UNLIKELY:
+            summary_line += ": a string that is not a candidate shares bits with them"
+    else:
+        summary_line += "unknown, since there are too many candidates for these bits"
+    lines = [summary_line] + [
+        "set the same bits in every cohort, so each has the figures of all together: "
+        + ", ".join(f'"{names[index]}"' for index in group)
+        for group in decoded.twins[:_TWINS]
+    ]
+    if len(decoded.twins) > _TWINS:
+        lines.append(f"... and {len(decoded.twins) - _TWINS} more groups of such candidates")
+    for line in lines:
+        print(visible(line), file=sys.stderr)  # noqa: T201 to whoever typed the command
 
 
 def _show(rows: list[tuple[str | int, ...]]) -> None:
@@ -277,35 +302,6 @@ def _show(rows: list[tuple[str | int, ...]]) -> None:
     rest_count = len(detected) - _ROWS
     more_text = f"{rest_count:,} more were detected, " if rest_count > 0 else ""
     say(f"{more_text}{len(rows) - len(detected):,} were not: --out FILE writes them all")
-
-
-def _summary(names: list[str], decoded: Decoded, reports: int, rate: float) -> None:
-    """Summarises the decoding on standard error, so that a pipe gets results only."""
-    detected = int(decoded.detected.sum())
-    summary_line = (
-        f"{reports:,} reports, {len(names):,} candidates, {detected:,} detected at a false "
-        f"discovery rate of {rate:.0%}; not explained by any candidate: "
-    )
-    if decoded.others and decoded.misfit:
-        other_share, error = (amount / reports for amount in decoded.others)
-        misfit, chance = decoded.misfit
-        summary_line += (
-            f"{other_share:.1%} of the reports (standard error {error:.1%}); misfit {misfit:.2f}, "
-            f"where 1 is expected (p {chance:.2g})"
-        )
-        if chance < _UNLIKELY:
-            summary_line += ": a string that is not a candidate shares bits with them"
-    else:
-        summary_line += "unknown, since there are too many candidates for these bits"
-    lines = [summary_line] + [
-        "set the same bits in every cohort, so each has the figures of all together: "
-        + ", ".join(f'"{names[index]}"' for index in group)
-        for group in decoded.twins[:_TWINS]
-    ]
-    if len(decoded.twins) > _TWINS:
-        lines.append(f"... and {len(decoded.twins) - _TWINS} more groups of such candidates")
-    for line in lines:
-        print(visible(line), file=sys.stderr)  # noqa: T201 to whoever typed the command
 
 
 def _progress(doing: str) -> None:

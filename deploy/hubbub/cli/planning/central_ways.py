@@ -73,14 +73,6 @@ class CentralPlan:
     found_from: float = 1.0
 
 
-def central_plan(promise: Crowd, question: MetricDraft, dummies: int | str) -> CentralPlan:
-    """The ways to ask this question; `dummies` are as in the catalog: a number, or a word.
-
-    Raises BadParameter if there are too many buckets for a crowd of this size.
-    """
-    return _PLANS[question.kind](promise, question, dummies)
-
-
 def _floors(central: float, most: float, margin: float = 0.0) -> list[float]:
     """Local epsilons to show, ascending up to `most`; the others are `margin` below it."""
     return [*(floor for floor in _FLOORS if central < floor < most - margin), most]
@@ -219,27 +211,18 @@ def _errors_of_tables(
                 for share in (0.0, 0.1)
             ]
             table = tuple(sizes[part] for part in parts)
-            listed = _listed_errors(promise, sizes, table)
+            cells, listed = prod(table), tuple[float | None, ...]((None, None))
+            if ways == 2:  # noqa: PLR2004 for each such table a metric of listed cells
+                number = len(tables_of(len(sizes), 2))
+                part = replace(
+                    promise, epsilon=promise.epsilon / number, delta=promise.delta / number
+                )
+                padded = ExactAccountant().padded(replace(part, **NO_DUMMIES), cells, NOISE)
+                if can_seal(padded, cells):  # else they would be too many dummies
+                    listed = _errors(crowd_of_promise(padded, cells, promise.max_local_epsilon))
             errors = dict(zip(_ERRORS, (*map(sqrt, variances), *listed), strict=True))
-            rows.append({"table": table, "cells": prod(table), **errors})
+            rows.append({"table": table, "cells": cells, **errors})
     return rows
-
-
-def _listed_errors(
-    promise: Crowd, sizes: tuple[int, ...], table: tuple[int, ...]
-) -> Errors | tuple[None, None]:
-    """Errors if metrics of listed cells with noise dummies, one a table of two, keep the promise.
-
-    None for another table, or if the shuffler would seal too many dummies.
-    """
-    tables, cells = len(tables_of(len(sizes), 2)), prod(table)
-    if len(table) > 2:  # noqa: PLR2004 a table of two
-        return None, None
-    part = replace(promise, epsilon=promise.epsilon / tables, delta=promise.delta / tables)
-    share = ExactAccountant().padded(replace(part, **NO_DUMMIES), cells, NOISE)
-    if not can_seal(share, cells):
-        return None, None
-    return _errors(crowd_of_promise(share, cells, promise.max_local_epsilon))
 
 
 def _number_ways(promise: Crowd, question: MetricDraft, dummies: int | str) -> CentralPlan:
@@ -324,7 +307,7 @@ def _crowd(promise: Crowd, question: MetricDraft, dummies: str) -> tuple[Crowd, 
     return promise, _number_way(name, planned.mechanism, local, central, stderr)
 
 
-_PLANS: Final[Mapping[str, Callable[[Crowd, MetricDraft, int | str], CentralPlan]]] = {
+PLANS: Final[Mapping[str, Callable[[Crowd, MetricDraft, int | str], CentralPlan]]] = {
     "values": _value_ways,
     "strings": _string_ways,
     "parts": _part_ways,
@@ -332,3 +315,7 @@ _PLANS: Final[Mapping[str, Callable[[Crowd, MetricDraft, int | str], CentralPlan
     "ranges": _number_ways,
     "vector": _number_ways,
 }
+"""By a question's kind: its ways under a promise, with dummies as in the catalog, number or word.
+
+They raise BadParameter if there are too many buckets for a crowd of this size.
+"""

@@ -94,8 +94,11 @@ def show(
     _say_columns(question, rows[0])
     if metric_row:
         say("*: as the catalog has it")
-    if metric:
-        _say_people(metric)
+    if metric and (people := people_a_report(metric)) != 1:
+        say(
+            f"reports: of one {metric.epoch}, from {people:,.4g} times as many people, since each "
+            + ("reports on one day of a period" if metric.report_on else "is asked by chance")
+        )
 
 
 def _reason(question: MetricDraft, percentile: str, *, by_auto: bool) -> str:
@@ -174,15 +177,6 @@ def _say_columns(question: MetricDraft, best: Row) -> None:
             f"unlisted strings: {tree_fields(tree)} finds a string "
             f"that {share:.3%} of {best.reports:,.0f} reports at epsilon {best.epsilon:.3g} hold, "
             "95 times in 100; docs/discover.md"
-        )
-
-
-def _say_people(metric: Metric) -> None:
-    """Says how many people are needed if only some are asked in each epoch."""
-    if (people := people_a_report(metric)) != 1:
-        say(
-            f"reports: of one {metric.epoch}, from {people:,.4g} times as many people, since each "
-            + ("reports on one day of a period" if metric.report_on else "is asked by chance")
         )
 
 

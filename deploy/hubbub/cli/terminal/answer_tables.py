@@ -95,21 +95,17 @@ def show_percentiles(answer: Answer) -> None:
 
 
 def _heading(answer: Answer) -> str:
-    """The heading of estimates: metric, number of reports, mechanism, epsilon, dates."""
+    """The heading of estimates: metric, number of reports, mechanism, epsilon, dates.
+
+    Of a single epoch that is longer than a day, the dates are its first and its last day.
+    """
+    dates, first_day = answer["dates"], date.fromisoformat(answer["since"][:10])
+    last_day = date.fromisoformat(answer["until"][:10]) - timedelta(days=1)
+    if len(answer["epochs"]) == 1 and first_day < last_day:
+        dates = f"{first_day} to {last_day}"
     return (
         f"{answer['metric']}: {several(answer['reports'], 'report')}, {answer['mechanism']}, "
-        f"epsilon {answer['epsilon']:.3f} per report, {_days(answer)}"
-    )
-
-
-def _days(answer: Answer) -> str:
-    """The epochs; of a single one that is longer than a day, its first and its last day."""
-    first_day = date.fromisoformat(answer["since"][:10])
-    last_day = date.fromisoformat(answer["until"][:10]) - timedelta(days=1)
-    return (
-        f"{first_day} to {last_day}"
-        if len(answer["epochs"]) == 1 and first_day < last_day
-        else answer["dates"]
+        f"epsilon {answer['epsilon']:.3f} per report, {dates}"
     )
 
 

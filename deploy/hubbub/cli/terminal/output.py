@@ -233,7 +233,15 @@ def fitting_columns(columns: Sequence[Sized], room: int) -> list[tuple[Sized, in
         visible_columns = [column for column in columns if not 0 < column.spare <= spare]
         free_room = room - 1 - sum(_AROUND + column.narrowest for column in visible_columns)
         if free_room >= 0:
-            return _widen_columns(visible_columns, free_room)
+            # Figures are widened first, so that their headings stay on one line.
+            widths = [column.narrowest for column in visible_columns]
+            for place in sorted(
+                range(len(visible_columns)), key=lambda place: visible_columns[place].shortest > 0
+            ):
+                widening = min(free_room, visible_columns[place].widest - widths[place])
+                widths[place] += widening
+                free_room -= widening
+            return list(zip(visible_columns, widths, strict=True))
     return []
 
 
@@ -302,16 +310,6 @@ def _row(cells: Sequence[str], columns: Sequence[tuple[Sized, int]]) -> list[str
             line += f"  {text}{room} " if column.is_left else f"  {room}{text} "
         lines.append(line.rstrip())
     return lines
-
-
-def _widen_columns(columns: Sequence[Sized], free_room: int) -> list[tuple[Sized, int]]:
-    """Widens the columns by `free_room`, figures first, so that their headings stay on one line."""
-    widths = [column.narrowest for column in columns]
-    for place in sorted(range(len(columns)), key=lambda place: columns[place].shortest > 0):
-        widening = min(free_room, columns[place].widest - widths[place])
-        widths[place] += widening
-        free_room -= widening
-    return list(zip(columns, widths, strict=True))
 
 
 def day_of(seconds: float) -> date:
