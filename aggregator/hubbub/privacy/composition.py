@@ -93,7 +93,22 @@ def compose(events: Sequence[Event], delta: float) -> Composed:
         raise BadParameter("nothing to compose: give at least one event")
     if not 0 < delta < 1:
         raise BadParameter(f"delta {delta} is outside (0, 1)")
-    basic, leading, advanced = _closed_forms(events, delta)
+    losses = [
+        (sampled(event.epsilon, event.sampling), event.sampling * event.delta, event.times)
+        for event in events
+        if event.epsilon is not None
+    ]
+    spent_delta = sum(event_delta * times for _, event_delta, times in losses)
+    basic: float | None = None
+    leading: float | None = None
+    advanced: float | None = None
+    # A Gaussian has no epsilon of its own; a delta may already be gone.
+    if len(losses) == len(events) and spent_delta <= delta:
+        basic = sum(epsilon * times for epsilon, _, times in losses)
+        if spent_delta < delta:
+            squares = sum(epsilon**2 * times for epsilon, _, times in losses)
+            leading = sqrt(2 * squares * log(1 / (delta - spent_delta)))
+            advanced = leading + sum(e * expm1(e) * times for e, _, times in losses)
     return Composed(
         delta=delta,
         basic=basic,
@@ -102,26 +117,6 @@ def compose(events: Sequence[Event], delta: float) -> Composed:
         rdp=_rdp(events, delta),
         pld=_pld(events, delta),
     )
-
-
-def _closed_forms(
-    events: Sequence[Event], delta: float
-) -> tuple[float | None, float | None, float | None]:
-    """The basic bound; the advanced bound's leading term; the advanced bound."""
-    losses = [
-        (sampled(event.epsilon, event.sampling), event.sampling * event.delta, event.times)
-        for event in events
-        if event.epsilon is not None
-    ]
-    spent_delta = sum(event_delta * times for _, event_delta, times in losses)
-    if len(losses) < len(events) or spent_delta > delta:
-        return None, None, None  # a Gaussian has no epsilon of its own; a delta is already gone
-    basic = sum(epsilon * times for epsilon, _, times in losses)
-    if spent_delta == delta:
-        return basic, None, None
-    squares = sum(epsilon**2 * times for epsilon, _, times in losses)
-    leading = sqrt(2 * squares * log(1 / (delta - spent_delta)))
-    return basic, leading, leading + sum(e * expm1(e) * times for e, _, times in losses)
 
 
 def _rdp(events: Sequence[Event], delta: float) -> float | None:

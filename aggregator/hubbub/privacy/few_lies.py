@@ -56,8 +56,6 @@ _NOTHING: Final = 0.995
 _BLOCKS: Final = 64
 
 _Views = tuple[Floats, Floats]
-# From how many to how many of the others hold v, and from how many to how many w.
-_Block = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -93,20 +91,24 @@ class FewLies:
             epsilon = self._epsilon(self._view_probabilities(a, 0, m - a), delta, epsilon, high)
         if epsilon == inf or low < high * _NOTHING < epsilon:
             return max(epsilon, high)
+        # From how many to how many of the others hold v, and from how many to how many w.
         finest, blocks = max(1, m // _BLOCKS), [(0, m, 1, m // 2), (0, m, 0, 0)]
         while blocks and epsilon < inf:
-            block = blocks.pop()
-            min_v, max_v, min_w, max_w = block
+            min_v, max_v, min_w, max_w = blocks.pop()
             # As many hold v as hold w, or more; else v and w change places.
             if min_v + min_w > m or max_v < min_w:
                 continue
             laws = self._view_probabilities(min_v, min_w, max(0, m - max_v - max_w))
             if self._delta(laws, epsilon) <= delta:
                 continue
-            if max(max_v - min_v, max_w - min_w) >= finest:
-                blocks += _halves(block)
-            else:
+            if max(max_v - min_v, max_w - min_w) < finest:
                 epsilon = self._epsilon(laws, delta, epsilon, high)
+            elif max_v - min_v >= max_w - min_w:  # halved along its longer side
+                middle = (min_v + max_v) // 2
+                blocks += [(min_v, middle, min_w, max_w), (middle + 1, max_v, min_w, max_w)]
+            else:
+                middle = (min_w + max_w) // 2
+                blocks += [(min_v, max_v, min_w, middle), (min_v, max_v, middle + 1, max_w)]
         return epsilon
 
     def _epsilon(self, laws: _Views, delta: float, low: float, high: float) -> float:
@@ -199,16 +201,6 @@ class FewLies:
         on_w = np.arange(self._likely(people, q)[-1] + 1)
         chances = pmf(lies, people, (d - 1) * q) * pmf(on_w, lies, 1 / (d - 1))
         return people - int(lies[0, 0]), chances
-
-
-def _halves(block: _Block) -> list[_Block]:
-    """Halves of the block, along its longer side."""
-    low, high, first, last = block
-    if high - low >= last - first:
-        middle = (low + high) // 2
-        return [(low, middle, first, last), (middle + 1, high, first, last)]
-    middle = (first + last) // 2
-    return [(low, high, first, middle), (low, high, middle + 1, last)]
 
 
 def _convolve(first: Floats, other: Floats) -> Floats:

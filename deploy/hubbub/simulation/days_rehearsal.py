@@ -104,7 +104,15 @@ def rehearse_days(
             f'metric "{metric.name}": a permanent response is only rehearsed with values that '
             "never change: leave the column day out, and give --epochs"
         )
-    rng, truth = np.random.default_rng(seed), _truth(metric, days)
+    # Each value's share of the people of each day, by its name in answers; or their mean.
+    mechanism: Any = metric.randomizer
+    names, people = [MEAN], np.ones(len(days.days))
+    if metric.values is not None:
+        names = family_for(mechanism).labels(mechanism, metric.values)
+        people = np.maximum(days.all_counts.sum(axis=1), 1)
+    holding = true_values(mechanism, names, days.codes, days.all_counts)
+    truth = dict(zip(names, (holding / people[:, None]).T, strict=True))
+    rng = np.random.default_rng(seed)
     for _ in range(runs):
         yield _run(bundle, metric, days, truth, confidence=confidence, rng=rng)
 
@@ -213,14 +221,3 @@ def _series_with_truth(
             for point in series.points
         )
         yield DaySeries(series.value, rows, tuple(series.shifts), tuple(series.weekdays))
-
-
-def _truth(metric: Metric, days: Days) -> Mapping[str, Floats]:
-    """Each value's share of the people of each day, by its name in answers; or their mean."""
-    mechanism: Any = metric.randomizer
-    if metric.values is None:
-        return {MEAN: true_values(mechanism, [MEAN], days.codes, days.all_counts)[:, 0]}
-    names = family_for(mechanism).labels(mechanism, metric.values)
-    people = np.maximum(days.all_counts.sum(axis=1), 1)
-    holding = true_values(mechanism, names, days.codes, days.all_counts)
-    return dict(zip(names, (holding / people[:, None]).T, strict=True))

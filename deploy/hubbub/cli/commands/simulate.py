@@ -49,7 +49,11 @@ def _simulate(options: SimulateOptions) -> None:
     if options.test:
         raise BadParameter("--test is only for a model, and this is a metric; leave it out")
     started = time.monotonic()
-    bundle = _bundle(options, text)
+    # The bundle that would be built of a catalog, as far as one of its metrics needs it.
+    catalog = options.last.read(options.catalog, text)
+    [chosen_metric] = chosen_metrics(catalog, options.catalog, [metric_name_of(options.metric)])
+    metrics, shuffler = {chosen_metric.name: chosen_metric}, catalog.shuffler
+    bundle = Bundle(metrics=metrics, keys=(), shuffler=shuffler, roots=None, history={})
     metric = bundle.metric(options.metric)
     head, rows = first_row_and_rest(csv_rows(options.values, "--values"))
     if has_days(head, metric):
@@ -94,14 +98,6 @@ def _simulate(options: SimulateOptions) -> None:
     else:
         _show(plan, next(run for run in runs if run.answered), summary)
         say(f"{several(number, 'run')} in {seconds:.1f} s")
-
-
-def _bundle(options: SimulateOptions, text: str | None) -> Bundle:
-    """The bundle that would be built of a catalog, as far as one of its metrics needs it."""
-    catalog = options.last.read(options.catalog, text)
-    [metric] = chosen_metrics(catalog, options.catalog, [metric_name_of(options.metric)])
-    metrics, shuffler = {metric.name: metric}, catalog.shuffler
-    return Bundle(metrics=metrics, keys=(), shuffler=shuffler, roots=None, history={})
 
 
 def _document(plan: Plan, runs: Sequence[Run], summary: Summary) -> dict[str, Any]:

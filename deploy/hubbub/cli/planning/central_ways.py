@@ -1,6 +1,7 @@
 """Ways to keep a central promise: crowds at several local epsilons, and without a crowd."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod, sqrt
 from typing import Any, Final
@@ -240,7 +241,15 @@ def _number_ways(promise: Crowd, question: MetricDraft, dummies: int | str) -> C
         if not ways or way["epsilon_local"] != ways[-1]["epsilon_local"]:
             ways.append(way)
     if question.kind == "vector":
-        ways += _means_apart(promise, question)
+        # A mean for each number, which together keep the promise: each is a metric with noise
+        # dummies, whose reports go apart.
+        size = question.size
+        share = replace(promise, epsilon=central / size, delta=promise.delta / size)
+        number = MetricDraft(kind="mean", size=1, low=-question.high, high=question.high)
+        with suppress(BadParameter):  # of too small a share
+            _, way = _crowd(share, number, NOISE)
+            epsilons = {name: size * way[name] for name in ("epsilon_local", "epsilon_central")}
+            ways.append(way | epsilons | {"way": f"{size:,} means, each in a {way['way']}"})
     [best, *_] = plan(question, central, reports)
     # One person moves a mean by its range over n, one report from one part to another, or as many
     # means as a vector has, by the root of their number together.
@@ -249,22 +258,6 @@ def _number_ways(promise: Crowd, question: MetricDraft, dummies: int | str) -> C
     ways.append(_number_way("alone", best.mechanism, central, central, best.rare))
     ways.append(_number_way(_CURATOR, None, None, central, noise))
     return CentralPlan(promise=padded, ways=ways)
-
-
-def _means_apart(promise: Crowd, question: MetricDraft) -> list[Way]:
-    """A mean for each number of a vector, which together keep the promise.
-
-    Each is a metric with noise dummies, whose reports go apart. Empty if their share is too small.
-    """
-    size = question.size
-    share = replace(promise, epsilon=promise.epsilon / size, delta=promise.delta / size)
-    number = MetricDraft(kind="mean", size=1, low=-question.high, high=question.high)
-    try:
-        _, way = _crowd(share, number, NOISE)
-    except BadParameter:
-        return []
-    epsilons = {name: size * way[name] for name in ("epsilon_local", "epsilon_central")}
-    return [way | epsilons | {"way": f"{size:,} means, each in a {way['way']}"}]
 
 
 def _number_way(
