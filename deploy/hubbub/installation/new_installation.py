@@ -124,7 +124,10 @@ def _certify(folder: Path, names: Mapping[str, Sequence[str]], roles: Sequence[s
 
 
 def _settle(folder: Path, services: Sequence[str], peer: str = "", *, settings: str = "") -> None:
-    """Writes passwords, data folders, and further settings of services; sets their owners."""
+    """Writes access, passwords, Redis' settings and users, data folders; sets their owners.
+
+    Each service gets its URL of Redis, and `settings`.
+    """
     with refuse_unwritable(folder, KeysUnusable):
         if "aggregator" in services:
             for name in ("access", "passwords"):

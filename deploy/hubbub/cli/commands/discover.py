@@ -68,25 +68,26 @@ def _discover(options: DiscoverOptions) -> None:
         )
     metric, likely = options.metric, options.likely
     answer = options.answer.ask(Connection.discover, show_estimates, metric, likely=likely)
-    if path:
-        # Complete strings are written behind existing ones: the discovered, then the likely ones.
-        values = sorted(answer.document["values"], key=lambda value: int(value["rank"]))
-        names = [value["value"] for value in values]
-        names += [value["value"] for value in answer.document["likely"]]
-        complete = [name for name in names if name not in answer.document["beginnings"]]
-        lines = [name for name in complete if name and name.splitlines() == [name]]
-        if not lines:
-            raise BadParameter(
-                f"--as-candidates {path}: no complete string was found, so nothing was written; "
-                "request more epochs; if only beginnings are found, raise `bits`, or list "
-                "them in `beginnings`"
-            )
-        before = read_candidates(path) if options.append and path.exists() else []
-        new = [line for line in lines if line not in before]
-        write_output("--as-candidates", path, "".join(f"{line}\n" for line in (*before, *new)))
-        rest_count = len(names) - len(lines)
-        say(
-            f"{path}: {several(len(before) + len(new), 'string')}"
-            + (f", {len(new):,} of them new" if options.append else "")
-            + (f"; {rest_count:,} are not whole lines" if rest_count else "")
+    if not path:
+        return
+    # Complete strings are written behind existing ones: the discovered, then the likely ones.
+    values = sorted(answer.document["values"], key=lambda value: int(value["rank"]))
+    names = [value["value"] for value in values]
+    names += [value["value"] for value in answer.document["likely"]]
+    complete = [name for name in names if name not in answer.document["beginnings"]]
+    lines = [name for name in complete if name and name.splitlines() == [name]]
+    if not lines:
+        raise BadParameter(
+            f"--as-candidates {path}: no complete string was found, so nothing was written; "
+            "request more epochs; if only beginnings are found, raise `bits`, or list "
+            "them in `beginnings`"
         )
+    before = read_candidates(path) if options.append and path.exists() else []
+    new = [line for line in lines if line not in before]
+    write_output("--as-candidates", path, "".join(f"{line}\n" for line in (*before, *new)))
+    rest_count = len(names) - len(lines)
+    say(
+        f"{path}: {several(len(before) + len(new), 'string')}"
+        + (f", {len(new):,} of them new" if options.append else "")
+        + (f"; {rest_count:,} are not whole lines" if rest_count else "")
+    )

@@ -157,11 +157,8 @@ def _effect(metric: Metric, options: AttackOptions, fake: float) -> dict[str, An
         cells = list(totals.cells)
         for cell, amount in attack.cells.items():
             cells[cell] += amount * fake_reports
-        before = _share(metric, totals, targets)
-        effect["measured"] = (
-            _share(metric, Totals(cells=cells, reports=options.simulate + fake_reports), targets)
-            - before
-        )
+        attacked = Totals(cells=cells, reports=options.simulate + fake_reports)
+        effect["measured"] = _share(metric, attacked, targets) - _share(metric, totals, targets)
     return effect
 
 
