@@ -97,6 +97,12 @@ def _facts(catalog: Catalog) -> dict[str, Any]:
         if weak
         else "All answers, of a year too, stay hidden even from all operators together."
     )
+    links = "reports contain nothing that links them"
+    if fields := sorted({field for metric in metrics for field in metric.breakdown}):
+        links = (
+            f"reports contain no name; their public fields ({', '.join(fields)}) separate groups "
+            "of devices; more fields make smaller groups"
+        )
     issuer = ""
     if catalog.tokens:
         issuer = (
@@ -105,7 +111,7 @@ def _facts(catalog: Catalog) -> dict[str, Any]:
     return {
         "year": year,
         "verdict_of_year": verdict(year),
-        "links": _link_sentence(catalog),
+        "links": links,
         "residual_risk": residual,
         "is_high": ", as the row above suggests" if weak else "",
         "leaflet": leaflet(catalog),
@@ -199,17 +205,6 @@ def _erasure_of_events(catalog: Catalog) -> Sequence[Statement]:
             "kind, rate",
         )
     ]
-
-
-def _link_sentence(catalog: Catalog) -> str:
-    """What reports contain that links them."""
-    fields = sorted({field for m in catalog.metrics.values() for field in m.breakdown})
-    if not fields:
-        return "reports contain nothing that links them"
-    return (
-        f"reports contain no name; their public fields ({', '.join(fields)}) separate groups of "
-        "devices; more fields make smaller groups"
-    )
 
 
 def _recipients(catalog: Catalog) -> Sequence[Statement]:

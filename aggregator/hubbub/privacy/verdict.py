@@ -7,7 +7,6 @@ from typing import Final
 
 from hubbub.authoring import exposure
 from hubbub.catalog import SPANS, Metric
-from hubbub.catalog.models.learning import Learning
 from hubbub.errors import HubbubError
 
 VERDICTS: Final = {
@@ -44,7 +43,19 @@ def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
     lines = [f"Most of a year is {metric.name}: {largest:.4g} of {total:.4g} nats."]
     if metric.epoch in {"hour", "day"} and (weekly := _weeks(metric, days)) < largest:
         lines.append(f'With epoch = "week" it reveals {weekly:.4g}.')
-    lines += _model_advice(metric, metric.model) if metric.model else _repetition_lines(metric)
+    # A device reports once for life to a model, or several times in a crowd.
+    if (model := metric.model) and metric.central and model.reports > 1:
+        lines.append(
+            f"A device reports to it {model.reports} times in all: with a smaller "
+            "max_local_epsilon, or fewer rounds_each, it reveals less."
+        )
+    elif model:
+        lines.append(
+            f"A device reports to it once: at epsilon = {_FEWER} it reveals 2 ({verdict(_FEWER)}), "
+            f"but needs more people: hubbub plan model {model.kind}."
+        )
+    else:
+        lines += _repetition_lines(metric)
     lines.append(
         "For all metrics at once: [caps] epsilon_per_year, which the device always keeps; or "
         "sampling below 1, against observers who cannot see whether a device takes part."
@@ -69,15 +80,6 @@ def year_of_reports(metrics: Sequence[Metric]) -> str:
         f"all reports of one person in a year reveal at most {year:.4g} nats ({verdict(year)}) "
         "to anyone who can link them; hubbub privacy card shows what lowers that"
     )
-
-
-def _model_advice(metric: Metric, learning: Learning) -> list[str]:
-    """Advice for a model, which a device reports once for life, or several times in a crowd."""
-    if metric.central and learning.reports > 1:
-        text = f"A device reports to it {learning.reports} times in all"
-        return [f"{text}: with a smaller max_local_epsilon, or fewer rounds_each, it reveals less."]
-    text = f"A device reports to it once: at epsilon = {_FEWER} it reveals 2 ({verdict(_FEWER)})"
-    return [f"{text}, but needs more people: hubbub plan model {learning.kind}."]
 
 
 def _repetition_lines(metric: Metric) -> list[str]:

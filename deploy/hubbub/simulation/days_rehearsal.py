@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
-from hubbub.aggregator.query.trends import MEAN, Shift, Trended, trend
+from hubbub.aggregator.query.trends import MEAN, Shift, trend
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw, family_for
 from hubbub.bundles import Bundle
@@ -106,7 +106,8 @@ def rehearse_days(
         )
     # Each value's share of the people of each day, by its name in answers; or their mean.
     mechanism: Any = metric.randomizer
-    names, people = [MEAN], np.ones(len(days.days))
+    names: Sequence[str] = [MEAN]
+    people = np.ones(len(days.days))
     if metric.values is not None:
         names = family_for(mechanism).labels(mechanism, metric.values)
         people = np.maximum(days.all_counts.sum(axis=1), 1)
@@ -164,7 +165,19 @@ def _run(
     except BatchTooSmall:
         below = len(days.days)
         return DayRun(reports=reports, series=(), missed=missed, answered=False, below=below)
-    series = tuple(_series_with_truth(days, truth, trended))
+    places = {day: place for place, day in enumerate(days.days)}
+    series = tuple(
+        DaySeries(
+            item.value,
+            tuple(
+                with_truth(DayRow, point, true=float(truth[item.value][places[point.epoch]]))
+                for point in item.points
+            ),
+            tuple(item.shifts),
+            tuple(item.weekdays),
+        )
+        for item in trended.series
+    )
     too_few = sum(
         Window(metric.name, day) not in windows or int(counts.sum()) < metric.fewest
         for day, counts in zip(days.days, day_counts, strict=True)
@@ -183,41 +196,19 @@ def _reporting(metric: Metric, days: Days, rng: np.random.Generator) -> tuple[Nu
         if days.person is None:  # of each day's people as many as have it as their own
             count = rng.binomial(count, 1 / lengths)
         else:
-            rows, pairs = _draw_days(periods, days.person, days, rng)
-            count, missed = days.count[rows], pairs - len(rows)
+            ordered = sorted(set(periods), key=lambda period: period.start)
+            places = {period: place for place, period in enumerate(ordered)}
+            own_places = np.array([places[period] for period in periods])[days.day]
+            # Each person's day in each period.
+            size = days.person.max() + 1
+            drawn = np.column_stack(
+                [period.start + rng.integers(0, len(period), size) for period in ordered]
+            )
+            has_pair = np.zeros(drawn.shape, dtype=np.bool_)
+            has_pair[days.person, own_places] = True
+            own_days = np.array(days.days)[days.day]
+            rows = np.flatnonzero(own_days == drawn[days.person, own_places])
+            count, missed = days.count[rows], int(has_pair.sum()) - len(rows)
     if (share := counting(metric)) < 1:
         count = rng.binomial(count, share)
     return days.counted(rows, count), missed
-
-
-def _draw_days(
-    periods: Sequence[range], person: Numbers, days: Days, rng: np.random.Generator
-) -> tuple[Numbers, int]:
-    """Draws each person's day in each period; returns their rows, and the number of such pairs.
-
-    `periods` has the period of each day.
-    """
-    ordered = sorted(set(periods), key=lambda period: period.start)
-    places = {period: place for place, period in enumerate(ordered)}
-    period_places = np.array([places[period] for period in periods])[days.day]
-    drawn = np.column_stack(
-        [period.start + rng.integers(0, len(period), person.max() + 1) for period in ordered]
-    )
-    has_pair = np.zeros(drawn.shape, dtype=np.bool_)
-    has_pair[person, period_places] = True
-    rows = np.flatnonzero(np.array(days.days)[days.day] == drawn[person, period_places])
-    return rows, int(has_pair.sum())
-
-
-def _series_with_truth(
-    days: Days, truth: Mapping[str, Floats], trend: Trended
-) -> Iterator[DaySeries]:
-    """Yields every series of a trend with the truth of each day."""
-    places = {day: place for place, day in enumerate(days.days)}
-    for series in trend.series:
-        true_shares = truth[series.value]
-        rows = tuple(
-            with_truth(DayRow, point, true=float(true_shares[places[point.epoch]]))
-            for point in series.points
-        )
-        yield DaySeries(series.value, rows, tuple(series.shifts), tuple(series.weekdays))

@@ -167,23 +167,18 @@ def _person(
     texts = dict(zip(head, map(str.strip, row), strict=True))
     columns, clipped = list[float](), 0
     for feature in features:
-        place = f'{location}, column "{feature.name}"'
-        codes, is_clipped = _coded_columns(place, feature, texts[feature.name])
+        place, text = f'{location}, column "{feature.name}"', texts[feature.name]
+        try:
+            codes, is_clipped = feature.coded(text if feature.is_listed else float(text))
+        except ValueOutOfDomain as error:
+            problem = str(error).removeprefix(f'feature "{feature.name}": ').partition(": ")[0]
+            raise BadParameter(f"{place}: {problem}") from error
+        except ValueError as error:
+            raise BadParameter(f"{place}: the value is not a finite number") from error
         columns += codes
         clipped += is_clipped
     label = _label(f'{location}, column "{planned.label}"', texts[planned.label], planned)
     return columns, label, clipped
-
-
-def _coded_columns(location: str, feature: Feature, text: str) -> tuple[list[float], bool]:
-    """A value as columns in [0, 1], and whether it was clipped."""
-    try:
-        return feature.coded(text if feature.is_listed else float(text))
-    except ValueOutOfDomain as error:
-        problem = str(error).removeprefix(f'feature "{feature.name}": ').partition(": ")[0]
-        raise BadParameter(f"{location}: {problem}") from error
-    except ValueError as error:
-        raise BadParameter(f"{location}: the value is not a finite number") from error
 
 
 def _label(location: str, text: str, planned: Planned) -> float:

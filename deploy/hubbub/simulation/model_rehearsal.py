@@ -100,7 +100,12 @@ def _train(model: Model, people: People, order: Counts, rng: np.random.Generator
     """Trains the model on people who are dealt out to rounds in this order."""
     codes = codes_of(model)
     rounds = model.rounds or rounds_for(len(order), codes.squared_error)
-    turns = _turns(model, len(order), rounds, rng)
+    # Each person is in one round, or in `rounds_each` random ones.
+    turns: Sequence[slice | Counts] = list(deal(len(order), rounds))
+    if model.rounds_each:
+        shuffled_rounds = rng.random((len(order), rounds + 1)).argsort(axis=1)
+        own = shuffled_rounds[:, : model.rounds_each]
+        turns = [np.flatnonzero((own == number).any(axis=1)) for number in range(rounds + 1)]
     pool = rng.integers(0, 1 << 62)
 
     def means(number: int, centre: Floats, weights: Floats) -> DirectionMoments:
@@ -117,17 +122,6 @@ def _train(model: Model, people: People, order: Counts, rng: np.random.Generator
         return draw_moments(round_codes, unit_of(vectors, rng), rng)
 
     return learn(model, len(order), codes, means)
-
-
-def _turns(
-    model: Model, people: int, rounds: int, rng: np.random.Generator
-) -> Sequence[slice | Counts]:
-    """The people of each round: each person in one round, or in `rounds_each` random ones."""
-    if not model.rounds_each:
-        return list(deal(people, rounds))
-    order = rng.random((people, rounds + 1)).argsort(axis=1)
-    person_rounds = order[:, : model.rounds_each]
-    return [np.flatnonzero((person_rounds == number).any(axis=1)) for number in range(rounds + 1)]
 
 
 _STEPS: Final = 30

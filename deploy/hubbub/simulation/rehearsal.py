@@ -269,12 +269,18 @@ async def _run_of(plan: Plan, drawn_store: DrawnStore, reported: Counts, withhel
     begun: list[str] = codes
     if plan.finds:
         begun = [shown_name(metric.randomizer, code) for code in codes]
-    rows = tuple(_rows_with_truth(metric, begun, reported, answer, visible_names))
+    names, beginnings = [value.value for value in answer.values], set(answer.beginnings)
+    truths = true_values(metric.randomizer, names, begun, reported).tolist()
+    rows = tuple(
+        with_truth(
+            Row, value, true=truth, shown=name in visible_names, beginning=name in beginnings
+        )
+        for name, value, truth in zip(names, answer.values, truths, strict=True)
+    )
     public: list[PublicRow] = []
     effects: list[EffectRow] = []
     if plan.truth.streams:
         people = replace(plan.truth, codes=tuple(begun), counts=tuple(reported.tolist()))
-        names = [value.value for value in answer.values]
         public = await public_rows(query, metric, question, people, names)
         if metric.experiment:
             tried = await experimented(query, metric.experiment.name, plan.confidence)
@@ -347,22 +353,6 @@ def _taking_part(
             remaining = remaining - part
         share = counting(metric)
         yield part if share == 1 else rng.binomial(part, share)
-
-
-def _rows_with_truth(
-    metric: Metric,
-    codes: Sequence[Any],
-    reported: Counts,
-    answer: Estimated,
-    visible_names: Collection[str],
-) -> Iterator[Row]:
-    """Yields every value's answer with its truth."""
-    names = [value.value for value in answer.values]
-    truths = true_values(metric.randomizer, names, codes, reported)
-    beginnings = set(answer.beginnings)
-    for value, truth in zip(answer.values, truths.tolist(), strict=True):
-        shown, beginning = value.value in visible_names, value.value in beginnings
-        yield with_truth(Row, value, true=truth, shown=shown, beginning=beginning)
 
 
 def _recall(

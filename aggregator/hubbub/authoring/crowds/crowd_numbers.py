@@ -38,7 +38,21 @@ def planned_number(table: Mapping[str, Any], promise: Crowd, accountant: Account
     cells = int(arguments[parts] or 0) + (name != "wave") if parts else 2
     epsilon = table.get("epsilon", accountant.local_epsilon(promise, cells))
     if not lies_evenly(build(name, epsilon=epsilon, **arguments)):
-        raise BadParameter(_too_fine(name, arguments, cells, promise, accountant))
+        steps = ceil(promise.max_local_epsilon / _GRAIN)
+        first_even = bisect_left(
+            range(1, steps + 1),
+            True,  # noqa: FBT003 from where on they are even
+            key=lambda step: lies_evenly(build(name, epsilon=step * _GRAIN, **arguments)),
+        )
+        needed = None
+        if first_even < steps:
+            needed = accountant.crowd_needed(promise, cells, (first_even + 1) * _GRAIN)
+        would = "raise max_local_epsilon" if needed is None else f"gather a crowd of {needed:,}"
+        raise BadParameter(
+            f"a crowd of {promise.reports:,} allows too small an epsilon for "
+            f"{arguments[_PARTS[name]]:,} {_PARTS[name]}: random answers would be neighbours more "
+            f"often, which the proof does not cover; use fewer {_PARTS[name]}, or {would}"
+        )
     return Planned(mechanism=name, parameters={}, categories=cells)
 
 
@@ -155,28 +169,3 @@ def _best_steps(ends: Mapping[str, Any], promise: Crowd, accountant: Accountant)
             "dummies, or raise max_local_epsilon"
         )
     return best
-
-
-def _too_fine(
-    name: str,
-    arguments: Mapping[str, Any],
-    cells: int,
-    promise: Crowd,
-    accountant: Accountant,
-) -> str:
-    """Error text about too many parts, with the crowd that would suffice."""
-    steps = ceil(promise.max_local_epsilon / _GRAIN)
-    first_even = bisect_left(
-        range(1, steps + 1),
-        True,  # noqa: FBT003 from where on they are even
-        key=lambda step: lies_evenly(build(name, epsilon=step * _GRAIN, **arguments)),
-    )
-    needed = None
-    if first_even < steps:
-        needed = accountant.crowd_needed(promise, cells, (first_even + 1) * _GRAIN)
-    would = "raise max_local_epsilon" if needed is None else f"gather a crowd of {needed:,}"
-    return (
-        f"a crowd of {promise.reports:,} allows too small an epsilon for "
-        f"{arguments[_PARTS[name]]:,} {_PARTS[name]}: random answers would be neighbours more "
-        f"often, which the proof does not cover; use fewer {_PARTS[name]}, or {would}"
-    )

@@ -1,9 +1,8 @@
 """Shows answers and models as tables: with bars and intervals on a terminal, plain in a pipe."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 from itertools import chain, islice, takewhile
 from shutil import get_terminal_size
 from typing import Any, Final
@@ -217,7 +216,10 @@ def _add_pictures(
     intervals: Intervals | None,
     columns: Sequence[Column] | None = None,
 ) -> tuple[dict[Column, list[str]], list[str]]:
-    """The cells of some rows and columns, and on a terminal their bars."""
+    """The cells of some rows and columns, and on a terminal their bars.
+
+    Columns are left out where that leaves room for bars; if there is no room, all columns stay.
+    """
     of_means = is_of_means(question, answer)
     cells = {
         column: [cell(column, row, of_means=of_means) for row in table_rows]
@@ -225,7 +227,16 @@ def _add_pictures(
     }
     if intervals is None or not sys.stdout.isatty():
         return cells, []
-    return _columns_with_bars(cells, partial(title, question=question, answer=answer), intervals)
+    for spare in sorted({column.spare for column in cells} | {0}):
+        fitting = {c: texts for c, texts in cells.items() if not 0 < c.spare <= spare}
+        # A column has a space on either side, and one between it and the next.
+        width = sum(
+            3 + max(map(len, (title(c, question, answer), *texts))) for c, texts in fitting.items()
+        )
+        room = get_terminal_size().columns - width - 4
+        if room >= _NARROWEST:
+            return fitting, bars(intervals, min(room, _WIDEST))
+    return cells, []
 
 
 def _table(
@@ -252,21 +263,6 @@ def _table(
         spare=spare,
         below=below,
     )
-
-
-def _columns_with_bars(
-    columns: Mapping[Column, list[str]], name: Callable[[Column], str], intervals: Intervals
-) -> tuple[dict[Column, list[str]], list[str]]:
-    """The columns that leave room for bars, and the bars; if there is no room, all columns."""
-    spares = sorted({column.spare for column in columns} | {0})
-    for spare in spares:
-        fitting = {c: cells for c, cells in columns.items() if not 0 < c.spare <= spare}
-        # A column has a space on either side, and one between it and the next.
-        width = sum(3 + max(map(len, (name(c), *cells))) for c, cells in fitting.items())
-        room = get_terminal_size().columns - width - 4
-        if room >= _NARROWEST:
-            return fitting, bars(intervals, min(room, _WIDEST))
-    return dict(columns), []
 
 
 def _intervals(table_rows: Sequence[Row], middle: str) -> Intervals:
