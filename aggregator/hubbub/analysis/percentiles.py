@@ -17,6 +17,7 @@ from typing import Final, Literal
 import numpy as np
 
 from hubbub.analysis.ranks import Ranks
+from hubbub.analysis.uncertainty.crossing import crossing
 from hubbub.analysis.uncertainty.intervals import difference_of
 from hubbub.errors import BadParameter
 
@@ -26,7 +27,8 @@ PERCENTILES: Final = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0)
 Reaches = Literal["", "low", "high", "both"]
 
 MAX_PERCENTILES: Final = 100
-_HALVINGS: Final = 24
+# Of the end of a share's interval.
+_PRECISION: Final = 1e-7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,9 +176,6 @@ def share_end(ranks: Ranks, edge: int, reach: float, farthest: float) -> float:
     if edge in (0, len(ranks.edges) - 1):
         return inner
     towards = 1.0 if outer < inner else -1.0
-    for _ in range(_HALVINGS):
-        middle = (inner + outer) / 2
-        inner, outer = (
-            (middle, outer) if towards * ranks.score(edge, middle) < reach else (inner, middle)
-        )
-    return outer
+    return crossing(
+        lambda share: towards * ranks.score(edge, share) - reach, inner, outer, _PRECISION
+    )[1]

@@ -21,6 +21,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import binomial_tail, likely, pmf
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.joint_errors import coin_variances
+from hubbub.analysis.uncertainty.crossing import crossing
 from hubbub.analysis.uncertainty.intervals import FALSE_DISCOVERY_RATE, Tail, sampled
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.errors import BadParameter
@@ -37,6 +38,8 @@ CONFIDENCE: Final = 0.95
 _NORMAL: Final = NormalDist()
 MAX_REPORTS: Final = 1e15
 _TRIES: Final = 50
+PRECISION: Final = 4e-5
+"""Precision of a number of reports or an epsilon that is computed, as a power of ten: .01%."""
 # So many reports that a place of a range is nearly a whole number of them.
 _MANY: Final = 1000
 # As many as a retention over a year has; a covariance is their number cubed.
@@ -128,25 +131,41 @@ def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports
 
 
 def reports_for(
-    question: MetricDraft, name: str, parameters: Mapping[str, Any], target: Target, most: float
+    question: MetricDraft,
+    name: str,
+    parameters: Mapping[str, Any],
+    target: Target,
+    most: float,
+    *,
+    precision: float = PRECISION,
 ) -> Row:
-    """The fewest reports with which `target` is at most `most`; infinite if none suffice."""
-    low, high = 0.0, log10(MAX_REPORTS)
+    """The fewest reports with which `target` is at most `most`; infinite if none suffice.
+
+    `precision` is that of the number, as a power of ten.
+    """
     if not target(last := row(question, name, parameters, MAX_REPORTS)) <= most:
         return replace(last, reports=inf)
-    while high - low > 1e-4:  # noqa: PLR2004 of a power of ten: .02%
-        middle = (low + high) / 2
-        suffices = target(row(question, name, parameters, 10**middle)) <= most
-        low, high = (low, middle) if suffices else (middle, high)
-    return row(question, name, parameters, float(np.ceil(10**high)))
+
+    def excess(power: float) -> float:
+        return _excess(target(row(question, name, parameters, 10**power)), most)
+
+    enough, _ = crossing(excess, log10(MAX_REPORTS), 0.0, precision)
+    return row(question, name, parameters, float(np.ceil(10**enough)))
 
 
 def epsilon_for(
-    question: MetricDraft, name: str, reports: float, target: Target, most: float
+    question: MetricDraft,
+    name: str,
+    reports: float,
+    target: Target,
+    most: float,
+    *,
+    precision: float = PRECISION,
 ) -> Row | None:
     """The smallest epsilon with which `target` is at most `most`; None if none up to 16 suffices.
 
-    Raises BadParameter if `reports` is out of range.
+    `precision` is that of epsilon, as a power of ten. Raises BadParameter if `reports` is out of
+    range.
     """
     _check_reports(reports)
 
@@ -156,21 +175,22 @@ def epsilon_for(
         except BadParameter:  # no such parameters there, as a permanent epsilon below epsilon
             return None
 
-    def enough(candidate: Row | None) -> bool:
-        return candidate is not None and target(candidate) <= most
+    def excess(power: float) -> float:
+        candidate = row_at(10**power)
+        return inf if candidate is None else _excess(target(candidate), most)
 
     # A permanent epsilon bounds a report's from above.
-    low, high = MIN_EPSILON, min(MAX_EPSILON, (question.permanent_epsilon or inf) * 0.999)
-    best = row_at(high)
-    if not enough(best):
+    ends = MIN_EPSILON, min(MAX_EPSILON, (question.permanent_epsilon or inf) * 0.999)
+    low, high = map(log10, ends)
+    if excess(high) > 0:
         return None
-    while high / low > 1 + 1e-4:
-        middle = (low * high) ** 0.5
-        if enough(candidate := row_at(middle)):
-            high, best = middle, candidate
-        else:
-            low = middle
-    return best
+    enough, _ = crossing(excess, high, low, precision)
+    return row_at(10**enough)
+
+
+def _excess(figure: float, most: float) -> float:
+    """By how many powers of ten a figure is above the most that it may be."""
+    return log10(figure / most) if figure > 0 else -inf
 
 
 def moved_error(question: MetricDraft, plan_row: Row, effect: float) -> float:

@@ -39,6 +39,7 @@ from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import (
     CONFIDENCE,
     MAX_REPORTS,
+    PRECISION,
     Row,
     Target,
     epsilon_for,
@@ -62,6 +63,8 @@ _FIGURES: Final = Group(
     "is computed"
 )
 _GOAL: Final = Exclusive()
+# Errors of percentiles are drawn, and known to some percent: 1.2% of reports or epsilon.
+_DRAWN_PRECISION: Final = 5e-3
 # An effect on a share is taken to move it by less than half of its range.
 _FARTHEST: Final = 0.49
 
@@ -247,6 +250,7 @@ def _rows(
     goal = next((share for share in goals if share is not None), None)
     reports, epsilon = options.reports, options.epsilon
     target = _target(options, question, metric, shares)
+    precision = PRECISION if options.percentile is None else _DRAWN_PRECISION
     if metric is not None and epsilon is None and (goal is None or reports is None):
         epsilon = metric.epsilon
     if reports is not None and epsilon is not None and goal is None:
@@ -255,7 +259,7 @@ def _rows(
         return ranked(rows, lambda row: target(row) ** 2) if is_ranked else rows
     if reports is None and epsilon is not None and goal is not None:
         needed = [
-            reports_for(question, name, parameters, target, goal)
+            reports_for(question, name, parameters, target, goal, precision=precision)
             for name, parameters in _with_progress(question.suitable(epsilon).items(), options)
         ]
         if not any(isfinite(item.reports) for item in needed):
@@ -277,7 +281,7 @@ def _rows(
         )
     names = question.suitable(MIN_EPSILON)
     tried = [
-        epsilon_for(question, name, reports, target, goal)
+        epsilon_for(question, name, reports, target, goal, precision=precision)
         for name in _with_progress(names, options)
     ]
     rows = [item for item in tried if item is not None]

@@ -1,0 +1,33 @@
+"""Finds where a figure that takes long to compute reaches a limit."""
+
+from collections.abc import Callable
+from math import isfinite
+
+
+def crossing(
+    excess: Callable[[float], float], inside: float, outside: float, precision: float
+) -> tuple[float, float]:
+    """Two places at most `precision` apart, from `inside` to `outside`, with the limit between.
+
+    The line through the last two places finds the next one, and every third is halfway, so that
+    also a figure that is not smooth takes a few dozen calls at most.
+
+    Args:
+        excess: the figure less its limit; inf if there is none. Not called at either end.
+        inside: a place where the excess is 0 or less.
+        outside: a place where it is above 0; below `inside`, or above.
+        precision: largest distance of the two places that are returned.
+    """
+    guess = before = (inside + outside) / 2
+    latest, calls = float("inf"), 0
+    while abs(outside - inside) > precision:
+        low, high = sorted((inside, outside))
+        place = min(max(guess, low + precision / 2), high - precision / 2)
+        former, latest = latest, excess(place)
+        inside, outside = (place, outside) if latest <= 0 else (inside, place)
+        calls += 1
+        guess = (inside + outside) / 2
+        if isfinite(latest - former) and latest != former and calls % 3:
+            guess = place - latest * (place - before) / (latest - former)
+        before = place
+    return inside, outside
