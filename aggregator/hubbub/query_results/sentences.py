@@ -89,30 +89,16 @@ def _figure(row: Mapping[str, Any], part: str, sign: str = "") -> str:
 
 
 def trend_sentences(answer: Mapping[str, Any]) -> list[str]:
-    """The sentences, in reading order."""
-    reaching = [
-        f"{line['value']} in {count} of {len(line['points'])} epochs"
-        for line in answer.get("series", ())
-        if (count := sum(1 for point in line.get("points", ()) if point.get("reaches")))
-    ]
-    return _joined_sentences(answer) + _line_sentences(answer) + _range_end_sentences(reaching)
-
-
-def _joined_sentences(answer: Mapping[str, Any]) -> list[str]:
-    """Whose reports are included, and in which epochs a value did not exist."""
-    if not answer.get("joined"):
-        return []
-    gaps = [line for line in answer["series"] if line.get("not_asked")]
-    return [
-        f"with the reports of {', '.join(answer['joined'])}, which it continues",
-        *(f"{line['value'][:80]}: not asked in {line['not_asked']}" for line in gaps),
-    ]
-
-
-def _line_sentences(answer: Mapping[str, Any]) -> list[str]:
-    """Each step with its interval and date, and the effects of weekdays."""
-    sentences = []
-    for line in answer.get("series", ()):
+    """Whose reports are included; steps with interval and date; weekdays; and what is unbounded."""
+    series, sentences, reaching = answer.get("series", ()), [], []
+    if answer.get("joined"):
+        sentences.append(f"with the reports of {', '.join(answer['joined'])}, which it continues")
+        sentences += [
+            f"{line['value'][:80]}: not asked in {line['not_asked']}"
+            for line in series
+            if line.get("not_asked")
+        ]
+    for line in series:
         name = line["value"][:80]
         for step in line.get("shifts", ()):
             error = error_of(step["low"], step["high"])
@@ -126,9 +112,12 @@ def _line_sentences(answer: Mapping[str, Any]) -> list[str]:
             days = zip(_DAYS, effects, strict=True)
             each = ", ".join(f"{day} {_change(answer, effect)}" for day, effect in days)
             sentences.append(f"{name}: weekdays differ: {each}")
-    if any(line.get("shifts") for line in answer.get("series", ())):
+        points = line.get("points", ())
+        if count := sum(1 for point in points if point.get("reaches")):
+            reaching.append(f"{line['value']} in {count} of {len(points)} epochs")
+    if any(line.get("shifts") for line in series):
         sentences.append(f"at most {answer['false_alarm']:.0%} of lines without a step show one")
-    return sentences
+    return sentences + _range_end_sentences(reaching)
 
 
 def _change(answer: Mapping[str, Any], difference: float, error: float = 0.0) -> str:

@@ -27,23 +27,6 @@ from hubbub.runtime.oidc.provider_keys import CALL_SECONDS, ProviderKeys, check_
 from hubbub.runtime.oidc.signed_claims import Claims, shorten
 
 
-def check_id_token(
-    claims: Claims, header: Claims, *, client: str, nonce: str, access_token: str
-) -> None:
-    """Raises AccessRefused unless the token answers the begun login, for this client."""
-    parameters = {"nonce": nonce, "client_id": client, "access_token": access_token}
-    checked = CodeIDToken(claims, header, None, parameters)
-    try:
-        checked.validate_nonce()
-        checked.validate_azp()
-        checked.validate_at_hash()
-    except JoseError as error:
-        claim = getattr(error, "claim", "")
-        raise AccessRefused(
-            f'the provider\'s answer belongs to another login ("{claim}" differs); log in again'
-        ) from error
-
-
 def groups_of(claims: Claims, claim: str) -> tuple[str, ...] | None:
     """Groups in a claim, by its name or by a dotted path; None if the claim is missing.
 
@@ -230,13 +213,22 @@ class Login:
             access_token = str(token.get("access_token", ""))
             id_token = str(token.get("id_token", ""))
             claims, header = await self._keys.open_token(id_token, self.oidc.client)
-            check_id_token(
-                claims,
-                header,
-                client=self.oidc.client,
-                nonce=begun.nonce,
-                access_token=access_token,
-            )
+            parameters = {
+                "nonce": begun.nonce,
+                "client_id": self.oidc.client,
+                "access_token": access_token,
+            }
+            checked = CodeIDToken(claims, header, None, parameters)
+            try:  # that the token answers the begun login, for this client
+                checked.validate_nonce()
+                checked.validate_azp()
+                checked.validate_at_hash()
+            except JoseError as error:
+                claim = getattr(error, "claim", "")
+                raise AccessRefused(
+                    f'the provider\'s answer belongs to another login ("{claim}" differs); log in '
+                    "again"
+                ) from error
             return await self._with_userinfo(metadata, claims, access_token)
 
     async def _exchange_code(

@@ -10,8 +10,8 @@ import numpy as np
 from hubbub.aggregator.query.answer_notes import notes_of_outside
 from hubbub.aggregator.query.answer_types import Envelope
 from hubbub.aggregator.query.engine import QueryEngine
-from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate
-from hubbub.aggregator.query.report_counts import Terms, upstream_reports
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.report_counts import upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
 from hubbub.analysis.comparisons.change import Change, changes
@@ -179,32 +179,27 @@ async def breakdown(
         if row.difference is not None
     ]
     terms = await engine.collected.terms()
+    public_parts = []
+    for part in parts:
+        ranks = works[part.name][0].ranks if part.is_answered else None
+        waiting, withheld = upstream_reports(part.own.metric, part.own.epochs, terms)
+        public_parts.append(
+            PublicPart(
+                part=part.name,
+                reports=part.own.reports,
+                waiting=waiting,
+                withheld=withheld,
+                answered=part.is_answered,
+                percentiles=percentiles_of(ranks, PERCENTILES, query.confidence) if ranks else [],
+            )
+        )
     return BrokenDown(
         **engine.envelope(query, answer.kind, selection),
         by=field_of(selection.metric, by),
         min_batch=parts[0].own.metric.fewest,
-        parts=[_public_part(part, works.get(part.name), query, terms) for part in parts],
+        parts=public_parts,
         values=rows,
         notes=notes_of_outside(bounds, "A difference", selection.reports),
-    )
-
-
-def _public_part(
-    part: Part,
-    work: tuple[RangeEstimate, RangeEstimate | None] | None,
-    query: EstimateQuery,
-    terms: Terms | None,
-) -> PublicPart:
-    """The part; `work` has the estimates of it and of its others, if it is answered."""
-    ranks = work and work[0].ranks
-    waiting, withheld = upstream_reports(part.own.metric, part.own.epochs, terms)
-    return PublicPart(
-        part=part.name,
-        reports=part.own.reports,
-        waiting=waiting,
-        withheld=withheld,
-        answered=part.is_answered,
-        percentiles=percentiles_of(ranks, PERCENTILES, query.confidence) if ranks else [],
     )
 
 

@@ -35,12 +35,6 @@ def walsh_hadamard(cells: Integers) -> Integers:
     return source
 
 
-def _hadamard_supports(_transform: WalshHadamard, cells: Integers, value_count: int) -> Integers:
-    # Row 0 belongs to no value.
-    supports: Integers = (cells.sum() + walsh_hadamard(cells)[1 : value_count + 1]) // 2
-    return supports
-
-
 def _incidence_supports(space: Incidence, cells: Integers, value_count: int) -> Integers:
     """For every hyperplane, the sum of `cells` over its points.
 
@@ -130,7 +124,10 @@ def _times_modulo(vectors: Integers, s: int, m: int, factor: int) -> Integers:
 
 
 _SUPPORTS: Final[Mapping[type, Callable[[Any, Integers, int], Integers]]] = {
-    WalshHadamard: _hadamard_supports,
+    # Row 0 belongs to no value.
+    WalshHadamard: lambda _, cells, count: (
+        (cells.sum() + walsh_hadamard(cells)[1 : count + 1]) // 2
+    ),
     Incidence: _incidence_supports,
     HashPool: _pool_supports,
 }
