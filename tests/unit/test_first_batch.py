@@ -108,6 +108,13 @@ def test_a_development_refusal_shows_whether_reports_are_on_their_way(
     assert until_first_batch(developed, {}, 1.0, has_left=False) == none_text
     assert until_first_batch(developed, {}, 1.0, has_left=True) == ""
     assert until_first_batch(developed, None, 1.0, has_left=False) == ""
+    steps = {"kind": "funnel", "steps": ["visit", "cart"]}
+    funnel = metric_toml("funnel", mechanism="grr", epsilon=2.0, **steps)
+    [metric] = promised_catalog_of(catalog_toml(funnel)).metrics.values()
+    assert until_first_batch(replace(metric, development=True), {}, 1.0, has_left=False) == (
+        "no report has reached the shuffler yet; a device sends one report for the whole day, "
+        "after its end"
+    )
     left = {Window("crowded", 19_000): {"acknowledged": 5, "pooled": 1, "in_flight": 4}}
     assert until_first_batch(developed, left, 1.0, has_left=False) == (
         "4 reports left the shuffler; ask again in a few seconds"

@@ -78,6 +78,15 @@ def test_an_error_that_no_number_of_reports_reaches_has_no_recommendation(capsys
             "the name 'a/b' has a /, which no name has: leave it out",
         ),
         ("verify nofile", "nofile: is not a folder; give that of a backup"),
+        (
+            "plan --set 5 40 --epsilon 1 --reports 9",
+            "--set: 40 of 5 values is impossible; the number of values comes first: swap the two",
+        ),
+        ("plan --values 2 --epsilon 0.0001 --reports 9", "--epsilon 0.0001 is outside ["),
+        ("plan model ridge --features 3 --epsilon 99", "--epsilon 99 is outside ["),
+        ("privacy amplify --epsilon -1 --reports 9", "--epsilon -1 is outside (0, 16]"),
+        (f"{NEW} --edges 10,5.5,1", "--edges: must ascend: write 1, 5.5, 10"),
+        ("candidates add theme none", "cannot be read: No such file or directory; check the path"),
     ],
 )
 def test_a_refusal_names_the_typed_text(typed: str, message: str, capsys: Capture) -> None:

@@ -235,12 +235,19 @@ def edges() -> Kind:
     }
     return Kind(
         words=lambda: words,
-        problem=lambda value: "" if edges_of(value) else f"must be {words}",
+        problem=lambda value: "" if edges_of(value) else _problem_with_edges(value, words),
         schema=lambda: {"anyOf": [numbers, table]},
         read=edges_of,
         dump=list,
         load=as_tuple,
     )
+
+
+def _problem_with_edges(value: Any, words: str) -> str:
+    is_list = isinstance(value, list | tuple) and all(map(is_number, value))
+    if is_list and edges_of(ascending := sorted(value)):
+        return f"must ascend: write {', '.join(str(int_if_whole(edge)) for edge in ascending)}"
+    return f"must be {words}"
 
 
 def edges_of(value: Any) -> tuple[float, ...]:

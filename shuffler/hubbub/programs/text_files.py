@@ -158,6 +158,8 @@ def unreadable(error: Exception) -> str:
             return "no gzip file, or a damaged one"
         case EOFError():
             return "the gzip file ends too early"
+        case FileNotFoundError():
+            return f"{error.strerror}; check the path"
         case OSError() if error.strerror:
             return error.strerror
         case _:

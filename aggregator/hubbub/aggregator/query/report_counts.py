@@ -190,10 +190,10 @@ def _until_counted(metric: Metric, terms: Terms) -> str:
     )
     if in_flight:
         return f"{several(in_flight, 'report')} left the shuffler; ask again in a few seconds"
-    return (
-        "no report has reached the shuffler yet; in development a report arrives within a second "
-        "or two: ask again"
-    )
+    none = "no report has reached the shuffler yet"
+    if metric.value_kind.COUNTS:
+        return f"{none}; a device sends one report for the whole {metric.epoch}, after its end"
+    return f"{none}; in development a report arrives within a second or two: ask again"
 
 
 # Two services are queried one after the other: reports that move meanwhile are on neither side.

@@ -34,7 +34,7 @@ from hubbub.cli.terminal.progress import Step, tracked
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval
-from hubbub.mechanisms.probability import MIN_EPSILON
+from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import (
     CONFIDENCE,
@@ -79,7 +79,11 @@ def _read_share(name: str, share: float) -> float:
 class PlanOptions:
     subject: SubjectOptions
     reports: int | None = option("number of reports", metavar="N", group=_FIGURES)
-    epsilon: float | None = option("privacy loss of one report, nats", group=_FIGURES)
+    epsilon: float | None = option(
+        "privacy loss of one report, nats",
+        within=Interval(MIN_EPSILON, MAX_EPSILON),
+        group=_FIGURES,
+    )
     error: float | None = option(
         "standard error that you want, as a share of all reports; of a mean, as a share of the "
         "width of its range",
@@ -143,7 +147,8 @@ class PlanOptions:
         needs="error",
     )
     permanent_epsilon: float | None = option(
-        "privacy loss of all reports of one unchanged value, for values reported repeatedly"
+        "privacy loss of all reports of one unchanged value, for values reported repeatedly",
+        within=Interval(MIN_EPSILON, MAX_EPSILON),
     )
     simulate: bool = option(
         "draw totals by the metric's or the recommended mechanism; show true and estimated shares"

@@ -11,6 +11,7 @@ from hubbub.cli.terminal.output import announced_if_long, listing, say, say_json
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.gradient import KINDS, check_size, dimensions_of
+from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.privacy.amplification import amplified
 from hubbub.privacy.exact_accountant import ExactAccountant
@@ -41,7 +42,9 @@ class ModelOptions:
         within=Interval(1),
     )
     classes: int | None = option("number of classes of the label, for softmax", metavar="K")
-    epsilon: float | None = option("privacy loss of one report, nats")
+    epsilon: float | None = option(
+        "privacy loss of one report, nats", within=Interval(MIN_EPSILON, MAX_EPSILON)
+    )
     reports: int | None = option(
         "number of people, if it is known", metavar="N", within=Interval(1)
     )

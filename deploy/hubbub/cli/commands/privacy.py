@@ -18,6 +18,7 @@ from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval
 from hubbub.installation.keys_and_bundles import DEMO_DEVICE
+from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, max_posterior, meaning
 from hubbub.privacy.composition import MAX_TIMES, Event, compose
@@ -51,7 +52,9 @@ class DiffOptions:
 
 @options
 class AmplifyOptions:
-    epsilon: float = option("privacy loss of one report, nats")
+    epsilon: float = option(
+        "privacy loss of one report, nats", within=Interval(0, MAX_EPSILON, "(]")
+    )
     reports: int = option("number of reports in the batch")
     delta: float = option(
         "delta of the central guarantee (%(default)s)", default=DELTA, within=Interval(0, 1, "()")

@@ -173,6 +173,11 @@ def _draft(kind: str, figures: Any) -> MetricDraft:  # noqa: PLR0911 one for eac
             return MetricDraft(kind="ranges", size=_size(size, 2), low=low, high=high)
         case "set":
             size, max_members = figures
+            if max_members > size:
+                raise BadParameter(
+                    f"{max_members} of {size} values is impossible; the number of values comes "
+                    "first: swap the two"
+                )
             if not 1 <= max_members <= _size(size, 2):
                 raise BadParameter(f"size {max_members} of a set is outside [1, {size}]")
             return MetricDraft(kind="sets", size=size, most=max_members)
