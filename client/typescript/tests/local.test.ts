@@ -142,6 +142,11 @@ test("who writes a wrong value hears the right ones, and which was meant", async
         hint.exec(message)?.[1] === rightName,
     );
   }
+  for (const missing of [undefined, null as unknown as undefined]) {
+    assert.throws(() => client.report("language", missing), {
+      message: 'metric "language": no value was given; it has 3 values: "de", "en", "ja"',
+    });
+  }
   assert.throws(() => client.report("theme", 7), { message: /the value is not a string$/ });
   assert.throws(() => client.report("startup", "x"), { message: /: value is not a whole number$/ });
 });

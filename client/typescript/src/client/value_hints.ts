@@ -16,12 +16,13 @@ const LONGEST = 100;
  * if strict.
  */
 export function mistakeOf(
-  error: unknown,
+  thrown: unknown,
   { call, metric, value }: { call: string; metric: string; value: unknown },
   metrics: ReadonlyMap<string, Metric>,
   isStrict: boolean,
   diagnostics: Diagnostics,
 ): Outcome {
+  const error = value === undefined || value === null ? withoutValue(thrown) : thrown;
   const mistake =
     error instanceof UnknownMetric
       ? "unknown_metric"
@@ -35,6 +36,13 @@ export function mistakeOf(
   const metricName = metrics.has(metric) ? metric : "";
   diagnostics.warnOnce(`${mistake} ${metricName}`, `${call} is used wrongly: ${readable(error)}`);
   return mistake;
+}
+
+/** The error for a missing value of a list, in the words of not_listed() in Python. */
+function withoutValue(error: unknown): unknown {
+  if (!(error instanceof ValueOutOfDomain)) return error;
+  const words = "no value was given; it has";
+  return new ValueOutOfDomain(error.message.replace(/the value is not one of its(?= )/, words));
 }
 
 /**
