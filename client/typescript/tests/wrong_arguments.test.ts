@@ -18,6 +18,7 @@ import {
 } from "../src/errors.js";
 import { defineLedger } from "../src/ledger.js";
 import { open as openNode } from "../src/node.js";
+import { httpsPost } from "../src/node/https.js";
 import { capture, KeyedBits, memoryClient } from "../src/testing.js";
 import { knownAnswer } from "./known_answers.js";
 import type { Life } from "./device_life.js";
@@ -419,6 +420,22 @@ test("a value that lacks a part is refused with the names of all parts", () => {
   assert.throws(() => partedValue({ values, ranges: new Map() }, { age: "old" }), {
     message: "part work is missing; give each of age, work one of its values",
   });
+});
+
+test("a proxy that is not used is named once, and without its password", async (context) => {
+  const warnings = context.mock.method(console, "warn", () => undefined);
+  process.env["HTTPS_PROXY"] = "http://user:password@proxy.invalid:3128";
+  context.after(() => delete process.env["HTTPS_PROXY"]);
+  const signal = AbortSignal.timeout(10_000);
+  const post = httpsPost(null);
+  await assert.rejects(post("https://127.0.0.1:1/", "text/plain", new Uint8Array(), signal));
+  assert.equal(warnings.mock.callCount(), 0);
+  for (let time = 0; time < 2; time += 1)
+    await assert.rejects(post("https://h.invalid/", "text/plain", new Uint8Array(), signal));
+  assert.deepEqual(
+    warnings.mock.calls.map((call) => call.arguments),
+    [["hubbub: HTTPS_PROXY is set, but in Node the client uses no proxy: it connects directly"]],
+  );
 });
 
 test("an address that cannot work, or has a password, is refused", async () => {

@@ -8,6 +8,7 @@
 import { request as plainly, type IncomingMessage } from "node:http";
 import { Agent, request } from "node:https";
 
+import { Diagnostics } from "../client/diagnostics.js";
 import type { Post, Transport } from "../client/transport.js";
 import { BadParameter, tooLate, TryAgain, UNREACHABLE } from "../errors.js";
 import { callLater } from "../time_limits.js";
@@ -17,6 +18,8 @@ import { PATH, TYPE } from "../transport/submission.js";
 const LARGEST_ANSWER_BYTES = 1 << 20;
 const LARGEST_HEAD_BYTES = 16 << 10; // independent of the program's own limit
 const MOST_EARLY_HINTS = 8; // a server may send any number of informational answers first
+const THIS_MACHINE = /^(localhost|127\.[0-9.]+|\[::1\])$/;
+const NO_PROXY = "HTTPS_PROXY is set, but in Node the client uses no proxy: it connects directly";
 const REACH_SECONDS = 1.5; // for the connection and the TLS handshake
 
 /**
@@ -43,8 +46,11 @@ export function httpsTransport(address: string, roots: string | null): Transport
  */
 export function httpsPost(roots: string | readonly string[] | null): Post {
   let seconds = REACH_SECONDS;
+  const diagnostics = new Diagnostics(undefined);
   return async (url, type, body, signal, headers = {}) => {
     const address = new URL(url);
+    const { https_proxy: proxy = process.env["HTTPS_PROXY"] } = process.env;
+    if (proxy && !THIS_MACHINE.test(address.hostname)) diagnostics.warnOnce("proxy", NO_PROXY);
     // Unencrypted requests go only to this machine, as the function that built the address has
     // checked.
     const isPlain = address.protocol === "http:";
