@@ -16,4 +16,4 @@ export {
 } from "./catalog/bundle_checks.js";
 export { admitted } from "./client/admission.js";
 export { mistakeOf } from "./client/value_hints.js";
-export { checked, refuseType, refuseUnfit, secondsOf } from "./client/options.js";
+export { checked, named, refuseType, refuseUnfit, secondsOf } from "./client/options.js";

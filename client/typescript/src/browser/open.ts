@@ -1,7 +1,6 @@
 /** Opens a client in a page or a worker. */
 import { MAX_BYTES, openBundle } from "../catalog/bundle.js";
 import { Client, type Options } from "../client/client.js";
-import { BundleRefused } from "../errors.js";
 import { load } from "../loading.js";
 import { after, within } from "../time_limits.js";
 import type { Bytes } from "../mechanisms/packing.js";
@@ -42,7 +41,7 @@ const REQUIRED_OPTIONS = { bundle: "string, or object: URL or Uint8Array" };
  * @throws BadParameter an option is unknown, of another type or out of range.
  */
 export async function open(options: BrowserOptions): Promise<Client> {
-  const { checked } = await load("checks");
+  const { checked, named } = await load("checks");
   const { operator = null, app = APP } = checked(options, REQUIRED_OPTIONS, { app: "string" });
   // The bundle is not fetched either: while a page is rendered on a server, its address cannot be
   // resolved there.
@@ -50,7 +49,9 @@ export async function open(options: BrowserOptions): Promise<Client> {
   // The storage opens while the bundle is being fetched.
   const [storage, forgets] = [new BrowserStorage(app), isPrivate()];
   storage.begin();
-  const bundle = await openBundle(await contentOf(options.bundle), operator);
+  const bundle = await named(options.bundle, async () =>
+    openBundle(await contentOf(options.bundle), operator),
+  );
   if (await forgets) return (await load("more")).storagelessClient(options, true);
   const isPlain = options.relay === undefined && !bundle.tokens;
   const connections = isPlain
@@ -72,17 +73,11 @@ export async function open(options: BrowserOptions): Promise<Client> {
 async function contentOf(bundle: string | URL | Bytes): Promise<Bytes> {
   if (bundle instanceof Uint8Array) return bundle;
   const signal = after(BUNDLE_SECONDS);
-  try {
-    const response = await fetch(bundle, { credentials: "omit", signal });
-    if (!response.ok) throw new Error(`status ${response.status}`);
-    const content = await within(signal, bodyOf(response, MAX_BYTES));
-    if (!content) throw new Error("it has no end");
-    return content;
-  } catch (error) {
-    // A browser's message may quote the argument, which may be the whole text of a bundle.
-    const reason = (error as Error).message.slice(0, 200);
-    throw new BundleRefused(`the bundle cannot be fetched: ${reason}`);
-  }
+  const response = await fetch(bundle, { credentials: "omit", signal });
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  const content = await within(signal, bodyOf(response, MAX_BYTES));
+  if (!content) throw new Error("it has no end");
+  return content;
 }
 
 /** Whether this environment can store anything, as far as a synchronous check shows. */

@@ -1,7 +1,7 @@
 /** Checks the options of an app when it opens a client, since JavaScript has no compiler. */
 import type { Bundle } from "../catalog/bundle.js";
 import { OPERATORS } from "../catalog/fields.js";
-import { BadParameter } from "../errors.js";
+import { BadParameter, BundleRefused, HubbubError } from "../errors.js";
 import type { Options } from "./client.js";
 import type { Diagnostics } from "./diagnostics.js";
 import { meant } from "./value_hints.js";
@@ -9,6 +9,7 @@ import { meant } from "./value_hints.js";
 /** Allowed types by an option's name: as `typeof` names them, or "null". */
 export type OptionTypes = Readonly<Record<string, string>>;
 
+const MAX_SHOWN = 256; // a longer text is not shown as the name of a bundle
 const LONGEST_HOLD_SECONDS = 86_400;
 const YEAR_9999_SECONDS = 253_402_300_800;
 const SHARED_OPTIONS: OptionTypes = {
@@ -128,5 +129,24 @@ export function refuseUnfit(options: Options, bundle: Bundle, diagnostics: Diagn
 function refuseOutside(name: string, value: number, max: number): void {
   if (!(value >= 0 && value <= max)) {
     throw new BadParameter(`${name} ${value} is outside [0, ${max}]`);
+  }
+}
+
+/** What `opened` resolves to. Of a refused bundle, the error names the file or address. */
+export async function named<T>(
+  bundle: string | URL | Uint8Array,
+  opened: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await opened();
+  } catch (error) {
+    const isRefused = error instanceof BundleRefused;
+    if (error instanceof HubbubError && !isRefused) throw error;
+    // The argument, which a browser's message may quote, may be the whole text of a bundle.
+    const { message, cause } = error as Error;
+    const reason = isRefused ? message : `the bundle cannot be fetched: ${message.slice(0, 200)}`;
+    const isPlace = !(bundle instanceof Uint8Array) && String(bundle).length < MAX_SHOWN;
+    const place = isPlace ? `${String(bundle)}: ` : "";
+    throw new BundleRefused(`${place}${reason}`, { cause });
   }
 }

@@ -7,15 +7,13 @@ import { openBundle } from "../catalog/bundle.js";
 import type { Account } from "../transport/issuer.js";
 import { relayAndIssuer } from "../transport/relay_and_issuer.js";
 import { Client, type Options } from "../client/client.js";
-import { checked } from "../client/options.js";
+import { checked, named } from "../client/options.js";
 import { BadParameter, BundleRefused } from "../errors.js";
 import { after, within } from "../time_limits.js";
 import { FolderStorage } from "./files.js";
 import { httpsPost, httpsTransport } from "./https.js";
 
 const BUNDLE_SECONDS = 20;
-/** A longer path is not shown in errors. */
-const MAX_SHOWN = 256;
 const REQUIRED_OPTIONS = { bundle: "string, or object: URL or Uint8Array", folder: "string" };
 
 /** The options of an app in Node. */
@@ -58,11 +56,8 @@ export async function open(options: NodeOptions): Promise<Client> {
   const place = await within(after(BUNDLE_SECONDS), stat(options.folder)).catch(() => null);
   if (place && !place.isDirectory())
     throw new BadParameter("open(): folder is a file; give a folder");
-  const bundle = await openBundle(await contentOf(options.bundle), operator).catch(
-    (error: unknown) => {
-      if (!(error instanceof BundleRefused)) throw error;
-      throw new BundleRefused(`${nameOf(options.bundle)}${error.message}`, { cause: error.cause });
-    },
+  const bundle = await named(options.bundle, async () =>
+    openBundle(await contentOf(options.bundle), operator),
   );
   const connections = relayAndIssuer(bundle, options, httpsPost(withSystems(bundle.roots)));
   return Client.over(
@@ -91,13 +86,7 @@ async function contentOf(bundle: string | URL | Uint8Array) {
     // Node's message and cause may quote the argument, which may be the whole text of a bundle.
     const { code, name } = error as NodeJS.ErrnoException;
     throw new BundleRefused(
-      `${nameOf(bundle)}the bundle cannot be read: ${code ?? name}; give the path of its file, or its bytes`,
+      `the bundle cannot be read: ${code ?? name}; give the path of its file, or its bytes`,
     );
   }
-}
-
-/** A bundle's file, for errors: "FILE: "; empty for content, or for content in place of a file. */
-function nameOf(bundle: string | URL | Uint8Array): string {
-  const isFile = !(bundle instanceof Uint8Array) && String(bundle).length < MAX_SHOWN;
-  return isFile ? `${String(bundle)}: ` : "";
 }
