@@ -29,7 +29,7 @@ def _packed(folder: Path, seal: Callable[[bytes], bytes]) -> bytes:
 
 @pytest.fixture(scope="module")
 def archive_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return _packed(tmp_path_factory.mktemp("sealed"), archive.lock_with(WORDS))
+    return _packed(tmp_path_factory.mktemp("sealed"), archive.encryption_by(WORDS))
 
 
 @pytest.fixture

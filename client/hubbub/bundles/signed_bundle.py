@@ -1,4 +1,4 @@
-"""Reads and writes signed bundles, the one file that an app ships.
+"""Reads signed bundles, the one file that an app ships, and checks their signature.
 
 It is two signed lines of JSON. In bundles with a transparency log, a third line proves that the log
 contains the first two.

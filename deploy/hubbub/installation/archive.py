@@ -25,7 +25,7 @@ from hubbub.errors import BackupUnusable, StateUnusable
 from hubbub.errors.printable import visible
 from hubbub.programs.atomic_write import refusal_with_remedy
 
-Lock = Callable[[bytes], bytes]
+Encryption = Callable[[bytes], bytes]
 Opener = Callable[[bytes], bytes]
 
 # Files that services write, and those of Redis.
@@ -42,7 +42,7 @@ _TRIES: Final = 40
 _PAUSE_SECONDS: Final = 0.5
 
 
-def lock_with(passphrase: str) -> Lock:
+def encryption_by(passphrase: str) -> Encryption:
     """Encrypts to a passphrase. Raises BackupUnusable if it is easily guessed."""
     if len(passphrase) < _SHORTEST_PASSPHRASE:
         raise BackupUnusable(
@@ -52,7 +52,7 @@ def lock_with(passphrase: str) -> Lock:
     return lambda clear: pyrage.passphrase.encrypt(clear, passphrase)
 
 
-def lock_for(recipient: str) -> Lock:
+def encryption_to(recipient: str) -> Encryption:
     """Encrypts to a public key, age1... Raises BackupUnusable if `recipient` is not one."""
     try:
         key = pyrage.x25519.Recipient.from_str(recipient)
@@ -100,7 +100,7 @@ def key_opener(identity: str) -> Opener:
     return lambda sealed: pyrage.decrypt(sealed, keys)
 
 
-def pack(folder: Path, out: Path, lock: Lock, secret: Path | None = None) -> list[str]:
+def pack(folder: Path, out: Path, encryption: Encryption, secret: Path | None = None) -> list[str]:
     """Writes the files of an installation into an encrypted archive; returns what was left out.
 
     These are Redis' data, logs, secrets of backups and backups, the folder of `out`, and `secret`,
@@ -133,7 +133,7 @@ def pack(folder: Path, out: Path, lock: Lock, secret: Path | None = None) -> lis
             f"{error.filename}: cannot be read: {error.strerror}; run this as the owner of the "
             "installation"
         ) from error
-    out.write_bytes(lock(packed.getvalue()))
+    out.write_bytes(encryption(packed.getvalue()))
     return absent
 
 

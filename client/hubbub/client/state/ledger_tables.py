@@ -138,13 +138,13 @@ def state_moment(rows: Rows) -> StateMoment:
     return _moment(facts, _device_state(rows, facts, _ledger(rows)))
 
 
-def _moment(facts: Mapping[str, Any], now: DeviceState) -> StateMoment:
+def _moment(facts: Mapping[str, Any], device: DeviceState) -> StateMoment:
     return StateMoment(
         state=str(facts.get("state")),
         commits=facts["commits"],
         head=str(facts.get("head") or ""),
-        accounts=now.accounts,
-        consent=now.consent,
+        accounts=device.accounts,
+        consent=device.consent,
     )
 
 

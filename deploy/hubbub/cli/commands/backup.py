@@ -14,9 +14,9 @@ from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable, Sto
 from hubbub.installation.archive import (
     PARTS,
     Opener,
+    encryption_by,
+    encryption_to,
     key_opener,
-    lock_for,
-    lock_with,
     pack,
     passphrase_opener,
     read_checked,
@@ -43,7 +43,7 @@ _SETTINGS_BY_ROLE: Final = {
     "aggregator": "HUBBUB_AGGREGATOR_REDIS_URL",
 }
 ROLES: Final = (*_SETTINGS_BY_ROLE,)
-_LOCK: Final = Exclusive(required=True)
+_ENCRYPTION: Final = Exclusive(required=True)
 _OPENER: Final = Exclusive()
 _WHERE: Final = Exclusive(required=True)
 _URLS: Final = (
@@ -63,14 +63,14 @@ class BackupOptions:
     passphrase: Path | None = option(
         "encrypt with the passphrase in this file, which has at least 12 characters",
         metavar="FILE",
-        exclusive=_LOCK,
+        exclusive=_ENCRYPTION,
     )
     recipient: str = option(
         "encrypt to a public key of age, as age-keygen prints it",
         name="--for",
         default="",
         metavar="age1...",
-        exclusive=_LOCK,
+        exclusive=_ENCRYPTION,
     )
 
 
@@ -119,7 +119,9 @@ class RestoreOptions:
 )
 def _backup(options: BackupOptions) -> None:
     folder, home, passphrase = options.folder, options.home, options.passphrase
-    encryption = lock_with(_secret(passphrase)) if passphrase else lock_for(options.recipient)
+    encryption = (
+        encryption_by(_secret(passphrase)) if passphrase else encryption_to(options.recipient)
+    )
     if not home.is_dir():
         raise StateUnusable(f"{home}: is not a folder; give that of `hubbub up` or `hubbub init`")
     urls = {role: _url(role, home) for role in ROLES}

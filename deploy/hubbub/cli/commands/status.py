@@ -258,8 +258,8 @@ def _summed_terms(name: str, windows: Sequence[Row]) -> Row:
     """The terms of a stream over all its epochs; None for unknown ones."""
     terms: Row = {}
     for term in TERMS:
-        numbers = [window[term] for window in windows]
-        terms[term] = None if None in numbers else sum(numbers)
+        counts = [window[term] for window in windows]
+        terms[term] = None if None in counts else sum(counts)
     verdicts = {window["balanced"] for window in windows}
     balanced = False if False in verdicts else None if None in verdicts else True
     date = windows[0]["date"] if len(windows) == 1 else several(len(windows), "epoch")
