@@ -22,7 +22,7 @@ from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
 from hubbub.errors import CatalogInvalid
-from hubbub.installation import totals_redis
+from hubbub.installation import totals_connection
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import MemoryServer, RedisServer
 from hubbub.runtime.trusted_time import Clocks
@@ -159,7 +159,7 @@ def test_old_totals_of_a_reused_name_keep_their_own_epoch_length(
         await server.close()
 
     asyncio.run(body())
-    monkeypatch.setattr(totals_redis, "read_bundle", lambda _: with_theme(new))
+    monkeypatch.setattr(totals_connection, "read_bundle", lambda _: with_theme(new))
     command = ["forget", "theme", "--bundle", str(catalog_files.path), "--yes", "--before"]
     outputs = [output_of(capsys, *command, epoch_date(today() - ago, DAYS)) for ago in (30, 1)]
     assert "there are no totals of epochs that ended before that day" in outputs[0]

@@ -24,7 +24,7 @@ from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.errors.grammar import several
 from hubbub.fields.rules import metric_name_of
-from hubbub.installation.totals_redis import EPILOG, RedisOptions, in_totals_redis
+from hubbub.installation.totals_connection import EPILOG, RedisOptions, in_totals_redis
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.runtime.redis.command_lists import RedisServer

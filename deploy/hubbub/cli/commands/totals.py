@@ -17,7 +17,7 @@ from hubbub.aggregator.web.offline import totals_at
 from hubbub.bundles import Bundle
 from hubbub.cli.terminal.output import say
 from hubbub.errors.grammar import several
-from hubbub.installation.totals_redis import EPILOG, RedisOptions, in_totals_redis
+from hubbub.installation.totals_connection import EPILOG, RedisOptions, in_totals_redis
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.runtime.redis.command_lists import RedisServer
