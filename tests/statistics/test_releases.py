@@ -10,8 +10,8 @@ from hubbub.analysis.families import draw, family_for
 from hubbub.catalog import Release
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals, build, tally
+from hubbub.privacy.noisy_answers import ReleaseKind, release
 from hubbub.privacy.proofs.enumeration import SMALL, rows
-from hubbub.privacy.releases import ReleaseKind, release
 
 RELEASED = [m for m in SMALL if m.VALUES not in {"strings", "vectors"} and m.NAME != "pairs"]
 LAPLACE, GAUSSIAN = Release("laplace", 1.0), Release("gaussian", 1.0, 1e-6)

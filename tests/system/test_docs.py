@@ -254,8 +254,8 @@ def _names() -> dict[str, Any]:
     from hubbub.privacy.card import max_belief_change, max_posterior
     from hubbub.privacy.composition import Event, compose
     from hubbub.privacy.metric_draft import MetricDraft
+    from hubbub.privacy.noisy_answers import release
     from hubbub.privacy.planner import plan
-    from hubbub.privacy.releases import release
 
     def laplace_noise(epsilon: float, local: float, values: int) -> float:
         mechanism = build("unary.oue", epsilon=local, categories=values)

@@ -33,7 +33,7 @@ from hubbub.analysis.figures import Figure
 from hubbub.analysis.percentiles import Percentile, PercentileShift, ShareBelow
 from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.value_estimates import Mean
-from hubbub.privacy.releases import Released
+from hubbub.privacy.noisy_answers import Released
 from tests.statistics.calibration import SETTINGS
 from tests.statistics.calibration.statement import Counted, Setting, Statement, measure, mistake
 

@@ -20,7 +20,7 @@ from hubbub.aggregator.web.parameters import (
     needs,
 )
 from hubbub.aggregator.web.problems import PROBLEMS
-from hubbub.privacy.releases import Released
+from hubbub.privacy.noisy_answers import Released
 
 Epoch = Annotated[int, Field(ge=0, lt=2**32)]
 
