@@ -10,7 +10,7 @@ from hubbub.cli.main import main
 from hubbub.errors import BadParameter
 from hubbub.privacy.amplification import amplified
 from hubbub.privacy.card import max_belief_change, max_posterior, meaning
-from hubbub.privacy.verdict import verdict
+from hubbub.privacy.epsilon_words_and_advice import verdict
 from tests.conftest import CATALOG
 from tests.support.catalogs import metric_toml
 from tests.support.commands import Capture, document_of, output_of, refusal_of

@@ -44,10 +44,10 @@ from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import BitSource, KeyedBits, tally
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 from hubbub.privacy.crowd import amplified_of, shuffled_of
+from hubbub.privacy.epsilon_words_and_advice import advice
 from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.audit import Check, audit_metric
-from hubbub.privacy.verdict import advice
 from hubbub.runtime.redis.command_lists import MemoryServer
 from hubbub.runtime.trusted_time import Clocks
 from hubbub.sealing.hpke import open_sealed, seal_info

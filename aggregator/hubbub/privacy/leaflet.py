@@ -14,7 +14,7 @@ from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.privacy.card import card, max_posterior
-from hubbub.privacy.verdict import verdict
+from hubbub.privacy.epsilon_words_and_advice import verdict
 from hubbub.sealing.kems import X_WING
 
 # Number that fits on a page; a sentence says that the others lose no more.

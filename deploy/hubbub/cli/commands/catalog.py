@@ -30,7 +30,7 @@ from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.vector_codes import pool_for
-from hubbub.privacy.verdict import loud_reports, year_of_reports
+from hubbub.privacy.epsilon_words_and_advice import loud_reports, year_of_reports
 from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command
 from hubbub.programs.options import (

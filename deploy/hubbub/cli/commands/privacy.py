@@ -22,9 +22,9 @@ from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, max_posterior, meaning
 from hubbub.privacy.composition import MAX_TIMES, Event, compose
+from hubbub.privacy.epsilon_words_and_advice import verdict
 from hubbub.privacy.leaflet import claims, leaflet
 from hubbub.privacy.papers import DECIDE, papers, store_files
-from hubbub.privacy.verdict import verdict
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
