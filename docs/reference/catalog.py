@@ -11,7 +11,7 @@ from hubbub.authoring.crowds.crowd_table import FOLLOWING
 from hubbub.authoring.metrics_toml.catalog_file import Catalog
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.crowds.central import PROMISE
+from hubbub.catalog.crowds.central_conflicts import PROMISE
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.learning import Learning

@@ -12,7 +12,7 @@ from hubbub.authoring.crowds.crowd_table import FOLLOWING
 from hubbub.authoring.metrics_toml.catalog_file import Catalog
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.crowds.central import PROMISE
+from hubbub.catalog.crowds.central_conflicts import PROMISE
 from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.fields.field import fields_of

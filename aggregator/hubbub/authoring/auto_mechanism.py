@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hubbub.authoring.rank_errors import RANK_VARIANCES, USUAL_PERCENTILES, rank_error
 from hubbub.catalog.auto_choice import AUTO, UNKNOWN, Choice, Option
-from hubbub.catalog.crowds.central import PROMISE
+from hubbub.catalog.crowds.central_conflicts import PROMISE
 from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import kind_named

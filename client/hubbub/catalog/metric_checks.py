@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.cover import cover_conflicts
-from hubbub.catalog.crowds.central import central_conflicts
+from hubbub.catalog.crowds.central_conflicts import central_conflicts
 from hubbub.catalog.discovery import check_discovery
 from hubbub.catalog.epochs import period_conflicts
 from hubbub.catalog.experiments import check_experiment

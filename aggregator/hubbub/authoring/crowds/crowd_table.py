@@ -13,7 +13,7 @@ from hubbub.authoring.crowds.crowd_trees_and_parts import (
 )
 from hubbub.authoring.crowds.crowd_vector_codes import planned_vectors
 from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.crowds.central import (
+from hubbub.catalog.crowds.central_conflicts import (
     CROWD_NUMBERS,
     CROWD_STRINGS,
     CROWD_TREE,

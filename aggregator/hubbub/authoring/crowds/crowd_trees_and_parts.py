@@ -13,7 +13,7 @@ from typing import Any, Final
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.crowds.central import CROWD_STRINGS, CROWD_TREE
+from hubbub.catalog.crowds.central_conflicts import CROWD_STRINGS, CROWD_TREE
 from hubbub.catalog.crowds.crowd import CROWD_PARTS, NOISE, Crowd
 from hubbub.catalog.crowds.noise_dummies import can_seal
 from hubbub.errors import BadParameter

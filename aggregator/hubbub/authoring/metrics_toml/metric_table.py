@@ -19,7 +19,7 @@ from hubbub.authoring.metrics_toml.domain import (
 from hubbub.authoring.table_reader import read_fields, refuse_unknown
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.cover import NONE
-from hubbub.catalog.crowds.central import PROMISE
+from hubbub.catalog.crowds.central_conflicts import PROMISE
 from hubbub.catalog.crowds.crowd import Crowd
 from hubbub.catalog.epochs import period_conflicts
 from hubbub.catalog.experiments import Experiment, experiment_named

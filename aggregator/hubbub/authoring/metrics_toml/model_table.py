@@ -14,7 +14,7 @@ from hubbub.authoring.crowds.crowd_vector_codes import (
 )
 from hubbub.authoring.metrics_toml.metric_table import Around
 from hubbub.authoring.table_reader import read_fields, refuse_unknown
-from hubbub.catalog.crowds.central import PROMISE
+from hubbub.catalog.crowds.central_conflicts import PROMISE
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.model_metric import limits_of

@@ -10,7 +10,7 @@ from typing import Any, Final
 from hubbub.authoring.code_modules import FIRST_LINES, python_module, typescript_module
 from hubbub.authoring.crowds.accountant import minimum
 from hubbub.catalog import Metric
-from hubbub.catalog.crowds.central import CROWD_TREE
+from hubbub.catalog.crowds.central_conflicts import CROWD_TREE
 from hubbub.catalog.crowds.crowd import CROWD_PARTS
 from hubbub.catalog.discovery import finder_of
 from hubbub.catalog.values.vectors import Vector

@@ -22,7 +22,7 @@ from hubbub.authoring.crowds.crowd_trees_and_parts import (
 from hubbub.authoring.crowds.crowd_vector_codes import planned_vectors
 from hubbub.catalog import Crowd
 from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.crowds.central import CROWD_TREE
+from hubbub.catalog.crowds.central_conflicts import CROWD_TREE
 from hubbub.catalog.crowds.crowd import CROWD_PARTS, NOISE
 from hubbub.catalog.crowds.noise_dummies import can_seal
 from hubbub.cli.planning.plan_table import planned_tree
