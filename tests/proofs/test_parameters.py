@@ -13,8 +13,8 @@ from hubbub.mechanisms import (
     Totals,
     build,
 )
+from hubbub.mechanisms.answer_parts import cell_names, listed_parts, parts_of
 from hubbub.mechanisms.pairs import PairedParts
-from hubbub.mechanisms.parts import cell_names, listed_parts, parts_of
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.mechanisms.projective_geometry import Incidence, primes
 from hubbub.mechanisms.pure import Pure

@@ -46,7 +46,7 @@ from hubbub.fields.frozen import set_derived
 from hubbub.fields.rules import metric_name_of
 from hubbub.fields.tables import table_of
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, build, parameters
-from hubbub.mechanisms.parts import parts_of
+from hubbub.mechanisms.answer_parts import parts_of
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.sealing.kems import KEMS, SEAL_BYTES, X25519, Kem
 

@@ -23,8 +23,8 @@ from hubbub.analysis.families.tiers import Columns, Tier
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
+from hubbub.mechanisms.answer_parts import cell_names
 from hubbub.mechanisms.pairs import PairedParts
-from hubbub.mechanisms.parts import cell_names
 
 _LISTED: Final = Listed()
 _AGREEING: Final = {2: consistent_tables, 3: consistent_triples}

@@ -14,7 +14,7 @@ from hubbub.fields.kinds import Kind
 from hubbub.fields.rules import is_text, is_writable
 from hubbub.fields.tables import table_of
 from hubbub.mechanisms import REGISTRY
-from hubbub.mechanisms.parts import MAX_PARTS, listed_parts, parts_of
+from hubbub.mechanisms.answer_parts import MAX_PARTS, listed_parts, parts_of
 
 if TYPE_CHECKING:
     from hubbub.mechanisms.pairs import PairedParts
