@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number
-from hubbub.authoring.crowds.crowd_trees_and_parts import (
+from hubbub.authoring.crowds.crowd_strings_and_parts import (
     noisy_parts,
     planned_geometry,
     planned_strings,

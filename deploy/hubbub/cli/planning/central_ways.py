@@ -11,14 +11,14 @@ import numpy as np
 from hubbub.analysis.families import family_for
 from hubbub.analysis.strings.tree_search import detectable_share
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
-from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
-from hubbub.authoring.crowds.crowd_trees_and_parts import (
+from hubbub.authoring.crowds.crowd_strings_and_parts import (
     cell_variance,
     noisy_parts,
     planned_geometry,
     planned_strings,
     string_errors,
 )
+from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
 from hubbub.authoring.crowds.crowd_vector_codes import planned_vectors
 from hubbub.catalog import Crowd
 from hubbub.catalog.auto_choice import AUTO
