@@ -32,7 +32,7 @@ from hubbub.analysis.models.judgement import evaluate
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient import gradient, longest, to_judge
 from hubbub.mechanisms.vector_codes import VectorCodes
-from hubbub.simulation.model_file import People, read_model
+from hubbub.simulation.model_and_people_files import People, read_model
 from hubbub.simulation.model_rehearsal import codes_of, rehearse_model, without_privacy
 
 pytestmark = pytest.mark.thorough

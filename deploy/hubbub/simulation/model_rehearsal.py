@@ -27,7 +27,7 @@ from hubbub.catalog.models.held_out_reports import bins_for, judging
 from hubbub.mechanisms.gradient import ModelKind, longest
 from hubbub.mechanisms.parameter import MAX_CELLS
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
-from hubbub.simulation.model_file import People
+from hubbub.simulation.model_and_people_files import People
 
 _MAX_BOOKS = 1 << 16
 

@@ -25,7 +25,7 @@ from hubbub.programs.command_line import command
 from hubbub.programs.text_files import csv_rows, first_row_and_rest, read_text
 from hubbub.query_results.cell_text import error_of, number_text
 from hubbub.query_results.rows import percentile_name
-from hubbub.simulation.model_file import read_model
+from hubbub.simulation.model_and_people_files import read_model
 from hubbub.simulation.people_file import has_days, read_truth
 from hubbub.simulation.rehearsal import Plan, Run, central_of_plan, rehearse
 from hubbub.simulation.rehearsal_summary import Summary, Tally

@@ -15,7 +15,7 @@ from hubbub.cli.terminal.answer_tables import show_calibration, show_coefficient
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter
-from hubbub.simulation.model_file import People, Planned, read_people
+from hubbub.simulation.model_and_people_files import People, Planned, read_people
 from hubbub.simulation.model_rehearsal import Trained, codes_of, rehearse_model, without_privacy
 
 _RUNS: Final = 5
