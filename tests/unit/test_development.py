@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.aggregator.ingest.arrivals import Arrivals
+from hubbub.aggregator.ingest.development_reports import Arrivals
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.arriving_reports import Watched
 from hubbub.aggregator.query.derived_answers import compare, top

@@ -11,7 +11,7 @@ from hubbub.aggregator.access.audit_trail import AuditTrail
 from hubbub.aggregator.access.callers import access_of
 from hubbub.aggregator.access.sessions import EndedSessions
 from hubbub.aggregator.housekeeping import Housekeeping
-from hubbub.aggregator.ingest.arrivals import Arrivals
+from hubbub.aggregator.ingest.development_reports import Arrivals
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hubbub.aggregator.ingest.arrivals import Arrival
+from hubbub.aggregator.ingest.development_reports import Arrival
 from hubbub.aggregator.query.answer_notes import iso_time
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from hubbub.aggregator.access.tokens import EVERYONE, Caller
-from hubbub.aggregator.ingest.arrivals import Arrivals
+from hubbub.aggregator.ingest.development_reports import Arrivals
 from hubbub.aggregator.learning import Rounds
 from hubbub.aggregator.query.answer_notes import notice_of, whole_answer
 from hubbub.aggregator.query.answer_store import AnswerStore, version_of
