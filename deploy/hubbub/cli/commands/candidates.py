@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from hubbub.cli.terminal.named_values import read_candidates
 from hubbub.cli.terminal.output import day_of, listing, say
+from hubbub.cli.terminal.percentiles_and_candidates import read_candidates
 from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.errors.grammar import several
 from hubbub.notebook.service import named_path

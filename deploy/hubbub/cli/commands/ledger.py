@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hubbub.bundles.encoding import to_text
-from hubbub.cli.terminal.named_values import read_candidates
 from hubbub.cli.terminal.output import likeliest, listing, say, short_payload, table
+from hubbub.cli.terminal.percentiles_and_candidates import read_candidates
 from hubbub.client.inspection import peek, state_folders
 from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
 from hubbub.client.settings import Settings

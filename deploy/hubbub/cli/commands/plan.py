@@ -28,8 +28,8 @@ from hubbub.cli.planning.plan_table import (
     show_simulated,
 )
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
-from hubbub.cli.terminal.named_values import read_percentile
 from hubbub.cli.terminal.output import say, say_json
+from hubbub.cli.terminal.percentiles_and_candidates import read_percentile
 from hubbub.cli.terminal.progress import Step, tracked
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible

@@ -15,8 +15,8 @@ from hubbub.cli.commands.simulate_days import miss_text, say_above_most, simulat
 from hubbub.cli.commands.simulate_model import simulate_model
 from hubbub.cli.commands.simulate_options import FEWER_RUNS, RUNS, SimulateOptions
 from hubbub.cli.terminal.catalog_reading import chosen_metrics
-from hubbub.cli.terminal.named_values import read_candidates
 from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.percentiles_and_candidates import read_candidates
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.grammar import several

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hubbub.aggregator.object_storage import to_csv, to_parquet
-from hubbub.cli.terminal.named_values import read_candidates
 from hubbub.cli.terminal.output import say
+from hubbub.cli.terminal.percentiles_and_candidates import read_candidates
 from hubbub.errors import BadParameter, MissingDependency, TotalsUnreadable
 from hubbub.errors.installing import install_with
 from hubbub.installation.endpoints import Endpoints, read_endpoints
