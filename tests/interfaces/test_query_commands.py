@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.web.query_commands import Reached, commands
+from hubbub.aggregator.web.commands_to_copy import Reached, commands
 from hubbub.installation.local_run import program, shell_path
 from tests.interfaces.running_aggregator import STRINGS, House
 from tests.support import web

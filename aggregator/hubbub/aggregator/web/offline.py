@@ -23,8 +23,8 @@ from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.cache import Turns
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
+from hubbub.aggregator.web.commands_to_copy import Reached
 from hubbub.aggregator.web.problems import handle_problems
-from hubbub.aggregator.web.query_commands import Reached
 from hubbub.aggregator.web.query_routes import QUESTIONS
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import EPOCH_SECONDS

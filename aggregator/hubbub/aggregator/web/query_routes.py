@@ -33,6 +33,7 @@ from hubbub.aggregator.query.figures import Figured, figure_kind, meant_query
 from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.aggregator.query.report_counts import PipelineStatus
 from hubbub.aggregator.query.trends import Trended
+from hubbub.aggregator.web.commands_to_copy import Commands, commands
 from hubbub.aggregator.web.parameters import (
     OPENAPI,
     Below,
@@ -51,7 +52,6 @@ from hubbub.aggregator.web.parameters import (
     read_candidates,
 )
 from hubbub.aggregator.web.problems import PROBLEMS
-from hubbub.aggregator.web.query_commands import Commands, commands
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.errors import BatchTooSmall, TooFewEpochs
 from hubbub.query_results.columns import COLUMNS, Column, QueryName
