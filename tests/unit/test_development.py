@@ -40,7 +40,7 @@ from hubbub.mechanisms import Totals
 from hubbub.notebook.answer import Answer
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.crowd import rests_on, shuffled_of
-from hubbub.privacy.metric_facts import facts
+from hubbub.privacy.labelled_fields import facts
 from hubbub.query_results.columns import QueryName
 from hubbub.query_results.rows import whole_rows
 from hubbub.shuffler.streams import StreamTable, read_stream_table

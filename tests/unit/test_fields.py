@@ -27,7 +27,7 @@ from hubbub.fields import kinds
 from hubbub.fields.field import CatalogField, fields_of, setting
 from hubbub.mechanisms import REGISTRY
 from hubbub.privacy.card import metric_card
-from hubbub.privacy.metric_facts import Fact, facts
+from hubbub.privacy.labelled_fields import Fact, facts
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_of

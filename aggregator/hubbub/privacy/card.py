@@ -16,8 +16,8 @@ from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.crowd import all_epochs_sentence, crowds_of, rests_on, shuffled_of
 from hubbub.privacy.epsilon_words_and_advice import advice, verdict
 from hubbub.privacy.hidden_counts import count_sentence
+from hubbub.privacy.labelled_fields import Fact, facts
 from hubbub.privacy.many_epochs import composed_epsilon
-from hubbub.privacy.metric_facts import Fact, facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from hubbub.catalog import epoch_start
 from hubbub.errors.development_messages import NOTICES
 from hubbub.fields.rules import metric_name_of
 from hubbub.privacy.card import max_posterior, metric_card
-from hubbub.privacy.metric_facts import facts
+from hubbub.privacy.labelled_fields import facts
 
 _SHOWN_EPOCHS: Final = 60
 
