@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import hubbub.notebook
-from hubbub.analysis.figures import UNFINISHED
+from hubbub.analysis.funnels_retention_and_rates import UNFINISHED
 from hubbub.cli.main import main
 from hubbub.epochs import epoch_date
 from tests.interfaces.browser import Watched

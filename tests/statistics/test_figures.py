@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from hubbub.analysis.families import draw
 from hubbub.analysis.families.joint_errors import Joint, coin_variances
-from hubbub.analysis.figures import Figure, conversions, count_of, rate_of
+from hubbub.analysis.funnels_retention_and_rates import Figure, conversions, count_of, rate_of
 from hubbub.analysis.uncertainty.intervals import fieller
 from hubbub.mechanisms import AnyMechanism, BitVector, Subset, Totals, build
 from hubbub.privacy.metric_draft import MetricDraft

@@ -14,7 +14,7 @@ from hubbub.aggregator.query.derived_answers import cross, figures
 from hubbub.aggregator.query.figures import WINDOWS, figure_kind
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.families.draw_totals import Counts
-from hubbub.analysis.figures import Figure
+from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.catalog import Metric
 from hubbub.errors import BadParameter
 from hubbub.simulation.truth import Truth, true_values, with_truth

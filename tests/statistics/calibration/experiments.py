@@ -21,7 +21,7 @@ from hubbub.analysis.comparisons.effect import (
 )
 from hubbub.analysis.families import draw
 from hubbub.analysis.families.joint_errors import Joint
-from hubbub.analysis.figures import conversions, rate_of
+from hubbub.analysis.funnels_retention_and_rates import conversions, rate_of
 from hubbub.analysis.ranks import ranks_of
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from tests.statistics.calibration.percentiles import SHAPES, Floats

@@ -7,7 +7,13 @@ import numpy as np
 
 from hubbub.analysis.families import draw
 from hubbub.analysis.families.joint_errors import Joint
-from hubbub.analysis.figures import Figure, back_in_weeks, conversions, count_of, rate_of
+from hubbub.analysis.funnels_retention_and_rates import (
+    Figure,
+    back_in_weeks,
+    conversions,
+    count_of,
+    rate_of,
+)
 from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from tests.statistics.calibration.hidden import noisy_totals

@@ -29,7 +29,7 @@ from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change
 from hubbub.analysis.comparisons.cross import Cell, Slice
 from hubbub.analysis.comparisons.order_confidence import TopValue
-from hubbub.analysis.figures import Figure
+from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.analysis.percentiles import Percentile, PercentileShift, ShareBelow
 from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.value_estimates import Mean

@@ -17,7 +17,7 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.query.trends import trend
 from hubbub.analysis.answer import OF_NUMBERS
-from hubbub.analysis.figures import Figure
+from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.catalog import Metric
 from hubbub.catalog.alerts import Alert
 from hubbub.catalog.values.funnels_and_retention import Retention

@@ -16,7 +16,7 @@ from hubbub.aggregator.query.figures import figure_kind
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
 from hubbub.analysis.families import family_for
-from hubbub.analysis.figures import Figure
+from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.analysis.percentiles import PERCENTILES, percentiles_of, shares_below
 from hubbub.analysis.uncertainty.intervals import Bounds
 from hubbub.authoring.crowds.accountant import hides_number, number_variance, reports_variance

@@ -27,7 +27,7 @@ from hubbub.analysis.comparisons import order_confidence
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.comparisons.cross import Cross, crossed
 from hubbub.analysis.comparisons.order_confidence import Top
-from hubbub.analysis.figures import Figure
+from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.analysis.percentiles import PERCENTILES, PercentileShift, percentile_shifts
 from hubbub.catalog import EPOCH_SECONDS, UNLISTED, Metric, reports_of_one
 from hubbub.errors import BadParameter, BatchTooSmall

@@ -12,7 +12,7 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochSelection, SelectedTotals, TotalsByEpoch
 from hubbub.analysis.families.joint_errors import Joint
 from hubbub.analysis.families.tiers import with_reports
-from hubbub.analysis.figures import (
+from hubbub.analysis.funnels_retention_and_rates import (
     UNFINISHED,
     Figure,
     back_in_weeks,

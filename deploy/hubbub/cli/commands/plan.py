@@ -13,7 +13,7 @@ import numpy as np
 from hubbub.aggregator.query.figures import effect_measure
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.effect import EFFECT_PERCENTILES, detectable_effect
-from hubbub.analysis.figures import step_pairs
+from hubbub.analysis.funnels_retention_and_rates import step_pairs
 from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose, reach_of
 from hubbub.authoring.auto_mechanism import MAX_EXPECTED, choose
 from hubbub.authoring.rank_errors import RANK_VARIANCES, USUAL_PERCENTILES
