@@ -11,7 +11,7 @@ import numpy as np
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.aggregator.query.breakdowns import breakdown
 from hubbub.aggregator.query.derived_answers import cross, figures
-from hubbub.aggregator.query.figures import WINDOWS, figure_kind
+from hubbub.aggregator.query.funnel_and_retention_totals import WINDOWS, figure_kind
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.funnels_retention_and_rates import Figure

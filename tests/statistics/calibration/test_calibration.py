@@ -22,7 +22,7 @@ from hubbub.aggregator.query.answer_types import (
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown, PartRow
 from hubbub.aggregator.query.experiments import EffectRow, Experimented
-from hubbub.aggregator.query.figures import Figured
+from hubbub.aggregator.query.funnel_and_retention_totals import Figured
 from hubbub.aggregator.query.trends import Point, Series, Shift, Trended
 from hubbub.analysis.answer import Twins, ValueAnswer
 from hubbub.analysis.comparisons.association import Association

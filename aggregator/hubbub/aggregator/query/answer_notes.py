@@ -12,7 +12,7 @@ from hubbub.aggregator.query.estimating import (
     RangeEstimate,
     ranks_for,
 )
-from hubbub.aggregator.query.figures import figure_kind
+from hubbub.aggregator.query.funnel_and_retention_totals import figure_kind
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
 from hubbub.analysis.families import family_for

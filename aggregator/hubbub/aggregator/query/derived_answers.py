@@ -20,7 +20,7 @@ from hubbub.aggregator.query.estimating import (
     RangeEstimate,
     ranks_for,
 )
-from hubbub.aggregator.query.figures import Figured, FigureSources, meant_query
+from hubbub.aggregator.query.funnel_and_retention_totals import Figured, FigureSources, meant_query
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answering import to_shared_values
 from hubbub.analysis.comparisons import order_confidence

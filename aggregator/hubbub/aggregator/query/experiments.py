@@ -16,7 +16,7 @@ from hubbub.aggregator.query.derived_answers import figures_of
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery, one_look
-from hubbub.aggregator.query.figures import effect_measure, figure_kind
+from hubbub.aggregator.query.funnel_and_retention_totals import effect_measure, figure_kind
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.analysis.comparisons.effect import (

@@ -29,7 +29,7 @@ from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.experiments import Experimented, experimented
-from hubbub.aggregator.query.figures import Figured, figure_kind, meant_query
+from hubbub.aggregator.query.funnel_and_retention_totals import Figured, figure_kind, meant_query
 from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.aggregator.query.report_counts import PipelineStatus
 from hubbub.aggregator.query.trends import Trended

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from hubbub.aggregator.query.figures import effect_measure
+from hubbub.aggregator.query.funnel_and_retention_totals import effect_measure
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.effect import EFFECT_PERCENTILES, detectable_effect
 from hubbub.analysis.funnels_retention_and_rates import step_pairs
