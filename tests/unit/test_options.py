@@ -10,7 +10,7 @@ import pytest
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import Parser, add_commands, command
-from hubbub.programs.options import Exclusive, Group, argument, option, options
+from hubbub.programs.option_parsing import Exclusive, Group, argument, option, options
 
 _EITHER = Exclusive(required=True)
 

@@ -11,7 +11,7 @@ from typing import Final
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import Parser
-from hubbub.programs.options import add_options, option, options, read_options
+from hubbub.programs.option_parsing import add_options, option, options, read_options
 from hubbub.runtime.service_options import (
     Common,
     address_option,

@@ -10,7 +10,7 @@ from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.installation.embedded_redis import url_of
 from hubbub.installation.endpoints import nothing_runs
 from hubbub.installation.keys_and_bundles import OPERATORS
-from hubbub.programs.options import option, options
+from hubbub.programs.option_parsing import option, options
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.runtime.service_options import redis_url

@@ -14,7 +14,7 @@ from typing import IO, Any, Final, NoReturn
 
 from hubbub.errors.grammar import absent_date, did_you_mean, several, similar
 from hubbub.errors.printable import visible_lines
-from hubbub.programs.options import add_options, read_options
+from hubbub.programs.option_parsing import add_options, read_options
 
 # No option has this form: numbers, with commas or colons between them, are values.
 _NEGATIVE_NUMBER: Final = re.compile(r"-\.?\d")

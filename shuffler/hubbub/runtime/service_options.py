@@ -10,7 +10,7 @@ from typing import Any, Final
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import check_address
 from hubbub.fields.rules import Interval
-from hubbub.programs.options import Exclusive, intervals_of, option, options
+from hubbub.programs.option_parsing import Exclusive, intervals_of, option, options
 from hubbub.programs.text_files import parse_toml, read_text
 from hubbub.runtime.monitoring.logs import FORMATS
 from hubbub.runtime.tls import TlsFolder

@@ -10,7 +10,7 @@ from hubbub.errors import BadParameter
 from hubbub.errors.addresses import check_address
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import Parser
-from hubbub.programs.options import Group, add_options, option, options, read_options
+from hubbub.programs.option_parsing import Group, add_options, option, options, read_options
 from hubbub.runtime.service_options import (
     Common,
     address_option,

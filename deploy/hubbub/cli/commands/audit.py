@@ -27,7 +27,7 @@ from hubbub.privacy.proofs.audit import (
 from hubbub.privacy.proofs.enumeration import PROOFS, SMALL
 from hubbub.programs.command_line import command
 from hubbub.programs.installed_files import identity
-from hubbub.programs.options import argument, option, options
+from hubbub.programs.option_parsing import argument, option, options
 
 _DEFAULT: Final = Path("metrics.toml")
 

@@ -34,7 +34,7 @@ from hubbub.installation.snapshot import (
 )
 from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.programs.command_line import command
-from hubbub.programs.options import Exclusive, argument, option, options
+from hubbub.programs.option_parsing import Exclusive, argument, option, options
 from hubbub.programs.text_files import read_text
 from hubbub.runtime.service_options import redis_url
 

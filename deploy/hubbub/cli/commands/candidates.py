@@ -9,7 +9,7 @@ from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.errors.grammar import several
 from hubbub.notebook.service import named_path
 from hubbub.programs.command_line import command
-from hubbub.programs.options import argument, options
+from hubbub.programs.option_parsing import argument, options
 
 _LISTS: Final = "/v1/candidates"
 DESCRIPTION: Final = (

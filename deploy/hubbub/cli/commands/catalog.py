@@ -33,7 +33,7 @@ from hubbub.mechanisms.vector_codes import pool_for
 from hubbub.privacy.epsilon_words_and_advice import loud_reports, year_of_reports
 from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command
-from hubbub.programs.options import (
+from hubbub.programs.option_parsing import (
     Exclusive,
     argument,
     option,

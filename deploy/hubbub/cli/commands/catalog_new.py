@@ -32,7 +32,7 @@ from hubbub.mechanisms.number_range import Range
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.command_line import command, read_number, read_whole_number
-from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
+from hubbub.programs.option_parsing import Exclusive, argument, option, options, read_named_path
 from hubbub.programs.text_files import parse_toml, read_text
 
 _SCHEMA: Final = "metrics.schema.json"

@@ -6,7 +6,7 @@ from hubbub.aggregator import settings as aggregator
 from hubbub.cli.terminal.output import say
 from hubbub.issuer import settings as issuer
 from hubbub.programs.command_line import command
-from hubbub.programs.options import argument, options
+from hubbub.programs.option_parsing import argument, options
 from hubbub.relay import settings as relay
 from hubbub.shuffler import settings as shuffler
 

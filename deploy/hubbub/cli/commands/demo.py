@@ -38,7 +38,7 @@ from hubbub.installation.keys_and_bundles import DEMO_DEVICE
 from hubbub.installation.local_run import LocalRun, Ports, program, shell_path
 from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.command_line import command
-from hubbub.programs.options import Exclusive, option, options
+from hubbub.programs.option_parsing import Exclusive, option, options
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.simulation.demo_history import (

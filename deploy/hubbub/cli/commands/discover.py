@@ -14,7 +14,7 @@ from hubbub.fields.rules import NAME, Interval
 from hubbub.notebook import Connection
 from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.command_line import command, read_number
-from hubbub.programs.options import option, options
+from hubbub.programs.option_parsing import option, options
 
 
 def _false_share(text: str) -> float:

@@ -14,7 +14,7 @@ from hubbub.client.doctor import Finding, Verdict, device_checks, examine, show
 from hubbub.errors import ServiceUnavailable
 from hubbub.errors.grammar import several
 from hubbub.programs.command_line import command
-from hubbub.programs.options import argument, option, options
+from hubbub.programs.option_parsing import argument, option, options
 
 _SOON: Final = timedelta(days=30)
 

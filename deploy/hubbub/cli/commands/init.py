@@ -15,7 +15,7 @@ from hubbub.installation.new_installation import (
     initialise_shuffler,
 )
 from hubbub.programs.command_line import command
-from hubbub.programs.options import Group, argument, option, options
+from hubbub.programs.option_parsing import Group, argument, option, options
 
 _BOTH: Final = ("shuffler", "aggregator")
 _CATALOG: Final = Path("metrics.toml")

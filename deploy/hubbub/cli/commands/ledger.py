@@ -19,7 +19,7 @@ from hubbub.client.trust.store import possible_paths, read_places
 from hubbub.errors import StateUnusable
 from hubbub.errors.printable import visible
 from hubbub.programs.command_line import command
-from hubbub.programs.options import option, options
+from hubbub.programs.option_parsing import option, options
 from hubbub.sealing.kems import X_WING
 
 # Larger tables belong in a file; json has all rows.

@@ -15,7 +15,7 @@ from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.errors.addresses import check_address, is_loopback
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import command
-from hubbub.programs.options import option, options
+from hubbub.programs.option_parsing import option, options
 from hubbub.simulation.load_devices import Load, Seen, Times, drive
 
 _EPILOG: Final = """

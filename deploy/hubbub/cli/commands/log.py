@@ -16,7 +16,7 @@ from hubbub.errors.addresses import server_parts, shown_url
 from hubbub.errors.grammar import several
 from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command
-from hubbub.programs.options import Exclusive, argument, option, options
+from hubbub.programs.option_parsing import Exclusive, argument, option, options
 from hubbub.programs.text_files import unreadable
 from hubbub.signing.log.log_reader import ReadLog, read_log
 from hubbub.signing.log.tree import CHECKPOINT

@@ -6,7 +6,7 @@ from hubbub.cli.terminal.output import listing, say
 from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.notebook.service import named_path
 from hubbub.programs.command_line import command
-from hubbub.programs.options import argument, option, options
+from hubbub.programs.option_parsing import argument, option, options
 
 _MARKS: Final = "/v1/marks"
 DESCRIPTION: Final = (

@@ -19,7 +19,7 @@ from hubbub.fields.rules import Interval
 from hubbub.installation.keys_and_bundles import publish_models
 from hubbub.programs.atomic_write import read_output
 from hubbub.programs.command_line import command
-from hubbub.programs.options import argument, option, options
+from hubbub.programs.option_parsing import argument, option, options
 from hubbub.query_results.sentences import judged_sentences
 
 

@@ -51,7 +51,7 @@ from hubbub.privacy.planner import (
     row,
 )
 from hubbub.programs.command_line import command
-from hubbub.programs.options import Exclusive, Group, option, options
+from hubbub.programs.option_parsing import Exclusive, Group, option, options
 from hubbub.programs.text_files import read_text
 from hubbub.query_results.rows import percentile_name
 from hubbub.simulation.totals_of_plan import check_rank_goal, rank_error, share_errors, simulate

@@ -20,7 +20,7 @@ from hubbub.fields.rules import Interval
 from hubbub.mechanisms import SystemBits, Totals, tally
 from hubbub.mechanisms.directions import UNIT
 from hubbub.programs.command_line import command
-from hubbub.programs.options import Exclusive, option, options
+from hubbub.programs.option_parsing import Exclusive, option, options
 
 _WHOSE: Final = Exclusive()
 

@@ -25,7 +25,7 @@ from hubbub.installation.capacity_model import (
     traffic_of,
 )
 from hubbub.programs.command_line import command
-from hubbub.programs.options import option, options
+from hubbub.programs.option_parsing import option, options
 from hubbub.sealing.hpke import open_sealed, seal
 from hubbub.sealing.kems import SEAL_BYTES, X25519, PrivateKey
 

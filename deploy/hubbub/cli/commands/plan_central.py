@@ -25,7 +25,7 @@ from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.exact_accountant import what_decides
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.programs.command_line import command, number_or
-from hubbub.programs.options import Group, option, options
+from hubbub.programs.option_parsing import Group, option, options
 
 _FIELDS: Final = {field.name: field for field in fields_of(Metric)}
 

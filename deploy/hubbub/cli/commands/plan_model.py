@@ -16,7 +16,7 @@ from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.privacy.amplification import amplified
 from hubbub.privacy.exact_accountant import ExactAccountant
 from hubbub.programs.command_line import command
-from hubbub.programs.options import argument, option, options
+from hubbub.programs.option_parsing import argument, option, options
 
 _EPSILONS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 # Noise of a round's mean direction, whose length is at most 1: below the first limit a model is

@@ -27,7 +27,7 @@ from hubbub.privacy.leaflet import claims, leaflet
 from hubbub.privacy.papers import DECIDE, papers, store_files
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.command_line import command
-from hubbub.programs.options import argument, option, options
+from hubbub.programs.option_parsing import argument, option, options
 from hubbub.programs.text_files import read_text
 from hubbub.signing.succession import differences
 

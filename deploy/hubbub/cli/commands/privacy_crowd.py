@@ -19,7 +19,7 @@ from hubbub.privacy.padding import best_noise
 from hubbub.privacy.shuffled_epoch import MAX_CATEGORIES, MAX_EACH, MAX_REPORTS, ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.programs.command_line import command, number_or
-from hubbub.programs.options import option, options
+from hubbub.programs.option_parsing import option, options
 
 # Central epsilon of noise dummies if no promise is given.
 _USUAL_CENTRAL: Final = 1.0

@@ -27,7 +27,7 @@ from hubbub.fields.rules import Interval
 from hubbub.mechanisms.two_step_response import channel
 from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.command_line import command
-from hubbub.programs.options import option, options
+from hubbub.programs.option_parsing import option, options
 from hubbub.programs.text_files import csv_rows
 
 COLUMNS: Final = (

@@ -10,7 +10,7 @@ from hubbub.cli.terminal.query_options import ServiceOptions, parse_epochs
 from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.noisy_answers import CONFIDENCE, QUERIES
 from hubbub.programs.command_line import command
-from hubbub.programs.options import argument, option, options
+from hubbub.programs.option_parsing import argument, option, options
 from hubbub.query_results.cell_text import End, number_text
 
 _RELEASES: Final = "/v1/releases"

@@ -7,7 +7,7 @@ from hubbub.cli.terminal.catalog_reading import LastBundle
 from hubbub.cli.terminal.percentiles_and_candidates import PercentileOptions
 from hubbub.cli.terminal.query_options import confidence_option
 from hubbub.fields.rules import Interval
-from hubbub.programs.options import argument, option, options
+from hubbub.programs.option_parsing import argument, option, options
 
 RUNS: Final = 200
 """How often a metric is rehearsed, unless asked otherwise."""

@@ -21,7 +21,7 @@ from hubbub.errors.grammar import several
 from hubbub.fields.rules import Interval
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import command
-from hubbub.programs.options import argument, option, options
+from hubbub.programs.option_parsing import argument, option, options
 from hubbub.query_results.cell_text import cell, columns_of
 from hubbub.query_results.rows import Row, rows
 

@@ -19,7 +19,7 @@ from hubbub.cli.terminal.output import say
 from hubbub.errors.grammar import several
 from hubbub.installation.totals_connection import EPILOG, RedisOptions, in_totals_redis
 from hubbub.programs.command_line import command
-from hubbub.programs.options import argument, option, options
+from hubbub.programs.option_parsing import argument, option, options
 from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.runtime.trusted_time import Clocks
 

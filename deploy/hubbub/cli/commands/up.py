@@ -16,7 +16,7 @@ from hubbub.errors.development_messages import PROTECTS_NOBODY
 from hubbub.errors.grammar import several
 from hubbub.installation.local_run import LAST_BASE, LocalRun, Ports
 from hubbub.programs.command_line import command
-from hubbub.programs.options import option, options
+from hubbub.programs.option_parsing import option, options
 
 _BASE_PORT: Final = 7070
 _REFUSED: Final = "refused, so the previous catalog stays in use"

@@ -16,7 +16,7 @@ from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.programs.command_line import read_whole_number
-from hubbub.programs.options import Group, argument, option, options
+from hubbub.programs.option_parsing import Group, argument, option, options
 
 CATALOG: Final = Path("metrics.toml")
 """Where a catalog usually is."""

@@ -23,7 +23,7 @@ from hubbub.errors import UnknownMetric
 from hubbub.errors.grammar import did_you_mean, several
 from hubbub.errors.printable import visible
 from hubbub.mechanisms.vector_codes import POOL
-from hubbub.programs.options import argument, option, options, read_existing
+from hubbub.programs.option_parsing import argument, option, options, read_existing
 from hubbub.signing.succession import continued_metrics
 
 _CROWD: Final = b"central_epsilon"

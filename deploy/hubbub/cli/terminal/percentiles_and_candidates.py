@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from hubbub.errors import BadParameter
-from hubbub.programs.options import option, options
+from hubbub.programs.option_parsing import option, options
 from hubbub.programs.text_files import read_list
 
 

@@ -18,7 +18,7 @@ from hubbub.installation.endpoints import Endpoints, read_endpoints
 from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
 from hubbub.programs.atomic_write import read_output, write_output
-from hubbub.programs.options import Exclusive, argument, option, options, read_existing
+from hubbub.programs.option_parsing import Exclusive, argument, option, options, read_existing
 from hubbub.query_results.confidence_check import check_confidence
 from hubbub.query_results.rows import whole_rows
 
