@@ -30,7 +30,7 @@ COMMANDS: Final = {
     "up": Entry("run everything on this machine, until Ctrl-C", "local"),
     "catalog": Entry(
         "write and check metrics.toml, build bundles, write code and schema",
-        module="catalog_new",
+        module="catalog_new_metric",
         further=("catalog",),
     ),
     "keys": Entry("make keys and certificates", "cli"),

@@ -15,7 +15,7 @@ from hubbub.catalog.crowds.crowd import CROWD_PARTS
 from hubbub.catalog.discovery import finder_of
 from hubbub.catalog.values.vectors import Vector
 from hubbub.cli.command_table import load_module
-from hubbub.cli.commands.catalog_new import packaged_schema
+from hubbub.cli.commands.catalog_new_metric import packaged_schema
 from hubbub.cli.terminal.catalog_reading import (
     CatalogOptions,
     kept_mechanisms,
