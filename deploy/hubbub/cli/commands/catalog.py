@@ -16,11 +16,9 @@ from hubbub.catalog.discovery import finder_of
 from hubbub.catalog.values.vectors import Vector
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands.catalog_new_metric import packaged_schema
-from hubbub.cli.terminal.catalog_reading import (
-    CatalogOptions,
-    kept_mechanisms,
+from hubbub.cli.terminal.catalog_reading import CatalogOptions, kept_mechanisms, read_aloud
+from hubbub.cli.terminal.catalog_warnings import (
     obsolete_metrics,
-    read_aloud,
     too_few_reports,
     too_short_lives,
     wide_rates,

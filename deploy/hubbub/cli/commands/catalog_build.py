@@ -2,7 +2,8 @@
 
 from hubbub.bundles.encoding import to_text
 from hubbub.cli.commands.catalog import BuildOptions
-from hubbub.cli.terminal.catalog_reading import kept_mechanisms, obsolete_metrics, read_aloud
+from hubbub.cli.terminal.catalog_reading import kept_mechanisms, read_aloud
+from hubbub.cli.terminal.catalog_warnings import obsolete_metrics
 from hubbub.cli.terminal.output import explain, say
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several

@@ -18,12 +18,8 @@ from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.breakdown import FIELD
 from hubbub.catalog.experiments import Experiment
 from hubbub.catalog.values.value_kinds import numeric_kinds
-from hubbub.cli.terminal.catalog_reading import (
-    read_aloud,
-    too_few_reports,
-    too_short_lives,
-    wide_rates,
-)
+from hubbub.cli.terminal.catalog_reading import read_aloud
+from hubbub.cli.terminal.catalog_warnings import too_few_reports, too_short_lives, wide_rates
 from hubbub.cli.terminal.output import explain, say
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.fields.field import fields_of
