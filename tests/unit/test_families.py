@@ -7,8 +7,8 @@ from typing import cast
 import numpy as np
 import pytest
 
-from hubbub.aggregator.query.answer_notes import notes
 from hubbub.aggregator.query.estimating import one_look
+from hubbub.aggregator.query.metric_answer import notes
 from hubbub.analysis.answering import Followed, answer, joined_shares, plausibility
 from hubbub.analysis.fake_reports import maximal_gain
 from hubbub.analysis.families import FAMILIES, draw, family_for

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.aggregator.query.answer_notes import notice_of
 from hubbub.aggregator.query.derived_answers import compare
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.metric_answer import notice_of
 from hubbub.aggregator.query.report_counts import (
     Shuffler,
     Terms,

@@ -3,12 +3,6 @@
 import asyncio
 from dataclasses import replace
 
-from hubbub.aggregator.query.answer_notes import (
-    notes_of_figures,
-    notes_of_levels,
-    notes_of_outside,
-    notes_of_places,
-)
 from hubbub.aggregator.query.answer_types import Compared, Crossed, TopList
 from hubbub.aggregator.query.breakdowns import Part, parts_by
 from hubbub.aggregator.query.engine import QueryEngine
@@ -21,6 +15,12 @@ from hubbub.aggregator.query.estimating import (
     ranks_for,
 )
 from hubbub.aggregator.query.funnel_and_retention_totals import Figured, FigureSources, meant_query
+from hubbub.aggregator.query.metric_answer import (
+    notes_of_figures,
+    notes_of_levels,
+    notes_of_outside,
+    notes_of_places,
+)
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answering import to_shared_values
 from hubbub.analysis.comparisons import order_confidence

@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import Final
 
-from hubbub.aggregator.query.answer_notes import notes_of_outside
 from hubbub.aggregator.query.breakdowns import parts_by
 from hubbub.aggregator.query.derived_answers import figures_of
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery, one_look
 from hubbub.aggregator.query.funnel_and_retention_totals import effect_measure, figure_kind
+from hubbub.aggregator.query.metric_answer import notes_of_outside
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.analysis.comparisons.effect import (

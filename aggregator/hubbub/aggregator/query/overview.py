@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from hubbub.aggregator.query.answer_notes import iso_time, notice_of, shuffled
 from hubbub.aggregator.query.answer_types import Epoch, MetricDetail, MetricLine
 from hubbub.aggregator.query.candidates import looks_for_strings
 from hubbub.aggregator.query.estimating import number_range, one_look
 from hubbub.aggregator.query.funnel_and_retention_totals import figure_kind
+from hubbub.aggregator.query.metric_answer import iso_time, notice_of, shuffled
 from hubbub.aggregator.query.report_counts import (
     Terms,
     until_first_batch,

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from hubbub.aggregator.query.answer_notes import notes_of_levels
 from hubbub.aggregator.query.answer_types import Envelope, Epoch
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery, clip_to_range, ranks_for
+from hubbub.aggregator.query.metric_answer import notes_of_levels
 from hubbub.aggregator.query.overview import shown_epochs
 from hubbub.aggregator.query.totals import EpochSelection, SelectedTotals, together
 from hubbub.analysis.answer import OF_NUMBERS, Answer
