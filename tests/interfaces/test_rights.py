@@ -17,7 +17,7 @@ from hubbub.aggregator.access.audit_trail import AuditTrail, Seen
 from hubbub.aggregator.access.callers import access_of
 from hubbub.aggregator.access.tokens import Role, Tokens, add_token, read_tokens
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.report_counts import PipelineStatus, ReportCounts, visible_status
+from hubbub.aggregator.query.conservation_law import PipelineStatus, ReportCounts, visible_status
 from hubbub.cli.main import main
 from hubbub.errors import ServiceUnavailable
 from tests.support import web

@@ -21,7 +21,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 import hubbub.notebook
-from hubbub.aggregator.query.report_counts import Shuffler
+from hubbub.aggregator.query.conservation_law import Shuffler
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle
 from hubbub.cli.main import main

@@ -6,18 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.aggregator.query.derived_answers import compare
-from hubbub.aggregator.query.engine import QueryEngine
-from hubbub.aggregator.query.epoch_range import EpochRange
-from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.metric_answer import notice_of
-from hubbub.aggregator.query.report_counts import (
+from hubbub.aggregator.query.conservation_law import (
     Shuffler,
     Terms,
     until_first_batch,
     upstream_reports,
     withheld_sentence,
 )
+from hubbub.aggregator.query.derived_answers import compare
+from hubbub.aggregator.query.engine import QueryEngine
+from hubbub.aggregator.query.epoch_range import EpochRange
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.metric_answer import notice_of
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Counted
 from hubbub.authoring.catalog_with_promises import read_with_promises

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.aggregator.query.report_counts import (
+from hubbub.aggregator.query.conservation_law import (
     Shuffler,
     Terms,
     status,

@@ -32,7 +32,7 @@ from hubbub.aggregator.publishing.publisher import (
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answer_store import AnswerStore
-from hubbub.aggregator.query.report_counts import Shuffler
+from hubbub.aggregator.query.conservation_law import Shuffler
 from hubbub.aggregator.releases.release_log import ReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.reload import (

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.aggregator.query.answer_types import Envelope
+from hubbub.aggregator.query.conservation_law import upstream_reports
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.metric_answer import notes_of_outside
-from hubbub.aggregator.query.report_counts import upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
 from hubbub.analysis.comparisons.change import Change, changes

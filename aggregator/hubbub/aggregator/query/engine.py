@@ -21,6 +21,14 @@ from hubbub.aggregator.query.answer_types import Estimated, MetricDetail, Metric
 from hubbub.aggregator.query.arriving_reports import Watched, arriving_reports
 from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache, Turns
 from hubbub.aggregator.query.candidates import CandidateLists, with_candidates
+from hubbub.aggregator.query.conservation_law import (
+    PipelineStatus,
+    Shuffler,
+    status,
+    upstream_reports,
+    visible_status,
+    withheld_sentence,
+)
 from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange
 from hubbub.aggregator.query.estimating import (
     WHOLE,
@@ -32,14 +40,6 @@ from hubbub.aggregator.query.estimating import (
 from hubbub.aggregator.query.marks import Marks
 from hubbub.aggregator.query.metric_answer import notice_of, whole_answer
 from hubbub.aggregator.query.overview import detail, line
-from hubbub.aggregator.query.report_counts import (
-    PipelineStatus,
-    Shuffler,
-    status,
-    upstream_reports,
-    visible_status,
-    withheld_sentence,
-)
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch, together
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis.answer import Answer

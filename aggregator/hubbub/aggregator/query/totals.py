@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
-from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange, select_epochs
-from hubbub.aggregator.query.report_counts import (
+from hubbub.aggregator.query.conservation_law import (
     Shuffler,
     Terms,
     until_first_batch,
     upstream_epochs,
     withheld_sentence,
 )
+from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange, select_epochs
 from hubbub.aggregator.store.contract import DELETED, Counted, TotalsReader, WindowTotals
 from hubbub.authoring.crowds.accountant import count_variance, expected_dummies
 from hubbub.bundles import Bundle

@@ -25,13 +25,13 @@ from hubbub.aggregator.query.answer_types import (
 )
 from hubbub.aggregator.query.arriving_reports import Watched
 from hubbub.aggregator.query.breakdowns import BrokenDown
+from hubbub.aggregator.query.conservation_law import PipelineStatus
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.experiments import Experimented, experimented
 from hubbub.aggregator.query.funnel_and_retention_totals import Figured, figure_kind, meant_query
 from hubbub.aggregator.query.models import LearnedModel, learned_model
-from hubbub.aggregator.query.report_counts import PipelineStatus
 from hubbub.aggregator.query.trends import Trended
 from hubbub.aggregator.web.commands_to_copy import Commands, commands
 from hubbub.aggregator.web.parameters import (
