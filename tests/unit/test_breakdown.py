@@ -11,7 +11,7 @@ from hubbub.client import Outcome
 from hubbub.client.testing import FakeShuffler, memory_client
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, UnknownMetric
 from hubbub.privacy.card import metric_card
-from hubbub.signing.succession import refuse_changes
+from hubbub.signing.metric_changes import refuse_changes
 from hubbub.signing.testing import make_bundle
 from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 

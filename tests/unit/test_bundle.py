@@ -23,8 +23,8 @@ from hubbub.installation.keys_and_bundles import build_bundle, make_keys
 from hubbub.keys.opening_keys import read_opening_keys, read_public_keys
 from hubbub.keys.operator import hand_over_to_new, read_operator_key
 from hubbub.sealing.hpke import open_sealed, seal, seal_info
+from hubbub.signing.metric_changes import differences, refuse_changes
 from hubbub.signing.sign_bundle import sign_bundle
-from hubbub.signing.succession import differences, refuse_changes
 from tests.conftest import CatalogFiles
 
 

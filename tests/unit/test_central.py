@@ -32,8 +32,8 @@ from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
+from hubbub.signing.metric_changes import refuse_changes
 from hubbub.signing.sign_bundle import sign_bundle, stream_table
-from hubbub.signing.succession import refuse_changes
 from hubbub.simulation.rehearsal import as_window
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, crowd_text, make_signed

@@ -13,7 +13,7 @@ from hubbub.catalog.metric import Metric
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
-from hubbub.signing.succession import continued_metric
+from hubbub.signing.metric_changes import continued_metric
 from tests.support.bundles import make_signed
 from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 

@@ -14,8 +14,8 @@ from hubbub.errors import BundleRefused, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.crowd import amplified_of, shuffled_of
 from hubbub.privacy.leaflet import leaflet
+from hubbub.signing.metric_changes import continued_metrics, refuse_changes
 from hubbub.signing.sign_bundle import stream_table
-from hubbub.signing.succession import continued_metrics, refuse_changes
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_of, catalog_toml, metric_toml

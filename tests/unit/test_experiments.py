@@ -18,8 +18,8 @@ from hubbub.client.state.memory import MemoryState
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, UnknownMetric
+from hubbub.signing.metric_changes import refuse_changes
 from hubbub.signing.sign_bundle import sign_notice
-from hubbub.signing.succession import refuse_changes
 from hubbub.signing.testing import make_bundle
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml

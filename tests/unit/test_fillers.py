@@ -15,7 +15,7 @@ from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, BadPayload, CatalogInvalid
 from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.sealing.hpke import filler_info, open_sealed, seal_info
-from hubbub.signing.succession import LESS, MORE, differences
+from hubbub.signing.metric_changes import LESS, MORE, differences
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.cover_catalog import FILLED, STREAMS
 from tests.support.waiting import HANG_SECONDS

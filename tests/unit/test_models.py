@@ -675,7 +675,7 @@ def test_a_third_label_is_refused_if_two_are_listed(tmp_path: Path) -> None:
 
 
 def test_a_changed_model_needs_a_new_name(signed: Signed, tmp_path: Path) -> None:
-    from hubbub.signing.succession import refuse_changes
+    from hubbub.signing.metric_changes import refuse_changes
 
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MODEL.replace("[0, 40]", "[0, 50]"))

@@ -18,7 +18,7 @@ from hubbub.client.state.folder import FolderState
 from hubbub.conservation import Window
 from hubbub.errors import BundleRefused, CatalogInvalid
 from hubbub.installation.keys_and_bundles import build_bundle, make_keys
-from hubbub.signing.succession import refuse_changes
+from hubbub.signing.metric_changes import refuse_changes
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_of

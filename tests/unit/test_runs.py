@@ -10,7 +10,7 @@ from hubbub.cli.main import main
 from hubbub.client import Client, FolderState
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BundleRefused
-from hubbub.signing.succession import NEITHER, differences
+from hubbub.signing.metric_changes import NEITHER, differences
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.commands import output_of
 

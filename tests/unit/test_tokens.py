@@ -24,8 +24,8 @@ from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.keys.operator import read_operator_key
 from hubbub.privacy.card import card
 from hubbub.shuffler.redeeming import Redeemer
+from hubbub.signing.metric_changes import differences
 from hubbub.signing.sign_bundle import sign_bundle
-from hubbub.signing.succession import differences
 from hubbub.tokens import poprf
 from hubbub.tokens.token import TOKEN_BYTES, nonce_of, token_info
 from hubbub.wire.v1 import report_pb2

@@ -29,7 +29,7 @@ from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 from hubbub.privacy.crowd import central_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.signing.succession import continued_metric
+from hubbub.signing.metric_changes import continued_metric
 from hubbub.signing.testing import make_bundle
 from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 from tests.support.commands import Capture, document_of, output_of, refusal_of

@@ -15,7 +15,7 @@ from hubbub.errors import BundleRefused, KeysUnusable
 from hubbub.privacy.noisy_answers import check_noise
 from hubbub.runtime.process import certificates_until, day_of
 from hubbub.sealing.kems import x_wing_public_bytes
-from hubbub.signing.succession import refuse_changes
+from hubbub.signing.metric_changes import refuse_changes
 
 
 def files(settings: Settings) -> list[Path]:

@@ -29,7 +29,7 @@ from hubbub.signing.log.witnesses import (
     publish_cosigned,
     refuse_unwitnessed,
 )
-from hubbub.signing.succession import differences
+from hubbub.signing.metric_changes import differences
 
 _HASH_LETTERS: Final = 12
 _ORIGIN: Final = Exclusive(required=True)

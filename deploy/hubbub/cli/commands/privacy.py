@@ -29,7 +29,7 @@ from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import argument, option, options
 from hubbub.programs.text_files import read_text
-from hubbub.signing.succession import differences
+from hubbub.signing.metric_changes import differences
 
 _BAR: Final = 20
 

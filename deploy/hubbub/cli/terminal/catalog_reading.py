@@ -17,7 +17,7 @@ from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible
 from hubbub.mechanisms.vector_codes import POOL
 from hubbub.programs.option_parsing import argument, option, options, read_existing
-from hubbub.signing.succession import continued_metrics
+from hubbub.signing.metric_changes import continued_metrics
 
 _CROWD: Final = b"central_epsilon"
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hubbub.cli.terminal.output import listing, say
-from hubbub.signing.succession import LESS, MORE, Difference
+from hubbub.signing.metric_changes import LESS, MORE, Difference
 
 
 def show_difference(title: str, differences: Sequence[Difference] | None) -> None:
