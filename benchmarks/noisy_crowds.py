@@ -16,7 +16,7 @@ from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.catalog.crowds.noise_dummies import MAX_SEALED
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.probability import MAX_EPSILON
-from hubbub.privacy.padding import best_noise
+from hubbub.privacy.fewest_dummies import best_noise
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing.value_noise import ValueNoise
 

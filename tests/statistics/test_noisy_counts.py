@@ -13,9 +13,9 @@ from scipy.special import expit, gammaln
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import pmf
 from hubbub.catalog.crowds.crowd import noise_of
+from hubbub.privacy.fewest_dummies import best_noise
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noisy_counts import bare_delta
-from hubbub.privacy.padding import best_noise
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.privacy.two_counts import TwoCounts
 from hubbub.sealing.count_noise import CountNoise

@@ -28,8 +28,8 @@ from hubbub.mechanisms import Totals, build
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.crowd import central_of, crowds_of
 from hubbub.privacy.exact_accountant import what_decides
+from hubbub.privacy.fewest_dummies import best_dummies
 from hubbub.privacy.many_epochs import composed_epsilon
-from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
 from hubbub.signing.metric_changes import refuse_changes

@@ -12,8 +12,8 @@ from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
 from hubbub.catalog.crowds.noise_dummies import can_seal
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MIN_EPSILON
+from hubbub.privacy.fewest_dummies import best_dummies, best_noise, wins
 from hubbub.privacy.many_epochs import composed_epsilon, largest_local_together
-from hubbub.privacy.padding import best_dummies, best_noise, wins
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, keeps, largest_local, profile
 

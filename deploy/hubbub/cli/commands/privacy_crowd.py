@@ -14,8 +14,8 @@ from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.card import meaning
 from hubbub.privacy.exact_accountant import ExactAccountant, crowd_of_promise, what_decides
+from hubbub.privacy.fewest_dummies import best_noise
 from hubbub.privacy.many_epochs import MAX_TIMES, composed_epsilon
-from hubbub.privacy.padding import best_noise
 from hubbub.privacy.shuffled_epoch import MAX_CATEGORIES, MAX_EACH, MAX_REPORTS, ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.programs.command_line import command, number_or
