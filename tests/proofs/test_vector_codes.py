@@ -11,7 +11,7 @@ import pytest
 
 from hubbub.errors import BadParameter, BadPayload, ProofFailed, ShapeMismatch, ValueOutOfDomain
 from hubbub.mechanisms import BitSource, Probability, SystemBits, Totals
-from hubbub.mechanisms.directions import UNIT, steps, top_sums
+from hubbub.mechanisms.direction_pool import UNIT, steps, top_sums
 from hubbub.mechanisms.portable_floats import binomial, density, falling, normal_tail
 from hubbub.mechanisms.probability import log_at_least
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for

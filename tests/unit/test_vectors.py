@@ -23,7 +23,7 @@ from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeShuffler, memory_client
 from hubbub.errors import BadParameter, BatchTooSmall, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits, Totals
-from hubbub.mechanisms.directions import book
+from hubbub.mechanisms.direction_pool import book
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 from hubbub.privacy.crowd import central_of

@@ -26,7 +26,7 @@ from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import is_number
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.directions import MAX_DIMENSIONS, book, top_sums
+from hubbub.mechanisms.direction_pool import MAX_DIMENSIONS, book, top_sums
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals, concat
 from hubbub.mechanisms.parameter import MAX_CELLS, check_cells, check_whole, number, whole
 from hubbub.mechanisms.portable_floats import length

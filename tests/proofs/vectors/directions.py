@@ -9,7 +9,7 @@ from math import fsum
 from typing import Any, Final
 
 from hubbub.mechanisms import KeyedBits
-from hubbub.mechanisms.directions import book, steps, top_sums
+from hubbub.mechanisms.direction_pool import book, steps, top_sums
 from hubbub.mechanisms.gradient import ModelKind, gradient, place, to_judge
 from hubbub.mechanisms.portable_floats import density, falling, length, normal_tail
 from hubbub.mechanisms.vector_codes import VectorCodes

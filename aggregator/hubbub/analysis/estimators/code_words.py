@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy.special import beta, betainc, chdtri, ndtri
 
 from hubbub.analysis.arrays import Floats
-from hubbub.mechanisms.directions import UNIT, book_bytes, steps
+from hubbub.mechanisms.direction_pool import UNIT, book_bytes, steps
 from hubbub.mechanisms.vector_codes import VectorCodes
 
 # Number of coordinates processed together: 8 MB.

@@ -27,7 +27,7 @@ from hubbub.analysis.families.tiers import Tier, reports_of, tier_scales
 from hubbub.analysis.value_estimates import ValueEstimates, means_of
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import Totals
-from hubbub.mechanisms.directions import UNIT
+from hubbub.mechanisms.direction_pool import UNIT
 from hubbub.mechanisms.vector_codes import VectorCodes
 
 # With this many books, the variance is known within a fifth.

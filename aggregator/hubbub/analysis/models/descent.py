@@ -33,7 +33,7 @@ from hubbub.analysis.models.definition import (
     settled,
 )
 from hubbub.errors import BatchTooSmall
-from hubbub.mechanisms.directions import UNIT
+from hubbub.mechanisms.direction_pool import UNIT
 from hubbub.mechanisms.gradient import CLIP, ModelKind, longest
 from hubbub.mechanisms.vector_codes import VectorCodes
 

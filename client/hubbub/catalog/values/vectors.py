@@ -11,7 +11,7 @@ from hubbub.fields.kinds import Kind
 from hubbub.fields.kinds import values as values_kind
 from hubbub.fields.rules import is_whole
 from hubbub.mechanisms import is_number
-from hubbub.mechanisms.directions import MAX_DIMENSIONS
+from hubbub.mechanisms.direction_pool import MAX_DIMENSIONS
 from hubbub.mechanisms.portable_floats import length
 from hubbub.mechanisms.probability import MIN_EPSILON
 

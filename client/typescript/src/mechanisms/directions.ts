@@ -2,7 +2,7 @@
  * Directions: a public pool of pseudorandom words, generated from a seed identically on every
  * machine.
  *
- * Sources: client/hubbub/mechanisms/directions.py.
+ * Sources: client/hubbub/mechanisms/direction_pool.py.
  */
 import { shake128 } from "@noble/hashes/sha3.js";
 

@@ -18,7 +18,7 @@ from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms import SystemBits, Totals, tally
-from hubbub.mechanisms.directions import UNIT
+from hubbub.mechanisms.direction_pool import UNIT
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import Exclusive, option, options
 
