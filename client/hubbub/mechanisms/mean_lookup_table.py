@@ -31,8 +31,8 @@ from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import number_range
 from hubbub.mechanisms.layout import Estimates, Totals
 from hubbub.mechanisms.number_range import Range
+from hubbub.mechanisms.outcome_window import Window, Windowed
 from hubbub.mechanisms.probability import DIGITS, exp_at_most
-from hubbub.mechanisms.window import Window, Windowed
 
 # Per row: epsilon, width, steps, and the outputs as a function of the outcome's place t in [-1, 1]:
 # coefficients of sign(t), t, t^3, t^5 and t^7. Between two rows of one width all are interpolated.

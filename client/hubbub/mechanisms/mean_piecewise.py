@@ -24,9 +24,9 @@ from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import number_range
 from hubbub.mechanisms.layout import Estimates, Totals
 from hubbub.mechanisms.number_range import MAX_BUCKETS, Range
+from hubbub.mechanisms.outcome_window import Window, Windowed
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import DIGITS, exp_at_most
-from hubbub.mechanisms.window import Window, Windowed
 
 
 @frozen()

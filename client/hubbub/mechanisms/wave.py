@@ -19,9 +19,9 @@ from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import number_range, pure
 from hubbub.mechanisms.layout import Estimates, Totals
 from hubbub.mechanisms.number_range import Range
+from hubbub.mechanisms.outcome_window import Window, Windowed
 from hubbub.mechanisms.parameter import check_whole
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.mechanisms.window import Window, Windowed
 
 
 @frozen()
