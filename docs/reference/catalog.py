@@ -11,11 +11,11 @@ from hubbub.authoring.crowds.crowd_table import FOLLOWING
 from hubbub.authoring.metrics_toml.catalog_file import Catalog
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog.auto_choice import AUTO
+from hubbub.catalog.caps_and_release_budget import Budget, Caps, Release
 from hubbub.catalog.crowds.central_conflicts import PROMISE
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.policy import Budget, Caps, Release
 from hubbub.fields.field import CatalogField, fields_of
 from hubbub.mechanisms import REGISTRY
 

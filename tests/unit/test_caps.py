@@ -9,8 +9,8 @@ import pytest
 
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import SPANS, Metric, epoch_at
+from hubbub.catalog.caps_and_release_budget import Caps
 from hubbub.catalog.limits import Limits
-from hubbub.catalog.policy import Caps
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
 from hubbub.client.ledger import Account, merge
 from hubbub.client.testing import FakeClock, FakeShuffler

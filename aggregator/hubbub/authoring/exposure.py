@@ -10,11 +10,11 @@ from math import floor
 from typing import TYPE_CHECKING
 
 from hubbub.authoring.crowds.accountant import Accountant
+from hubbub.catalog.caps_and_release_budget import SPANS, Caps
 from hubbub.catalog.crowds.gaussian import crowd_cost, room_of, spent_of
 from hubbub.catalog.epochs import days_at_most, epochs_within, spans_within
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.held_out_reports import judging
-from hubbub.catalog.policy import SPANS, Caps
 from hubbub.mechanisms.even_noise import even_lies
 
 if TYPE_CHECKING:

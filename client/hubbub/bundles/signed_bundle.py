@@ -17,8 +17,8 @@ from hubbub.bundles.promise import Promise
 from hubbub.bundles.signatures import SignatureMismatch
 from hubbub.bundles.signed_lines import check_lines
 from hubbub.bundles.weak_keys import KEY_BYTES
+from hubbub.catalog.caps_and_release_budget import Budget, Caps
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.policy import Budget, Caps
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.printable import visible
 from hubbub.fields.field import loaded

@@ -4,6 +4,7 @@ metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle-
 """
 
 from hubbub.catalog.breakdown import UNLISTED, cell_of, conditions_in
+from hubbub.catalog.caps_and_release_budget import SPANS, Budget, Release
 from hubbub.catalog.crowds.crowd import Crowd
 from hubbub.catalog.epochs import (
     EPOCH_SECONDS,
@@ -18,7 +19,6 @@ from hubbub.catalog.epochs import (
     reports_of_one,
 )
 from hubbub.catalog.metric import Metric, versions_of
-from hubbub.catalog.policy import SPANS, Budget, Release
 from hubbub.catalog.supersedes import superseded_by
 
 __all__ = [

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from hubbub.catalog.auto_choice import AUTO, CHOICE, Choice
 from hubbub.catalog.breakdown import BREAKDOWN, Rules, streams_of
+from hubbub.catalog.caps_and_release_budget import RELEASE, Caps, Release
 from hubbub.catalog.cover import DEFAULT, refusal_of_default
 from hubbub.catalog.crowds.crowd import EPSILON, Crowd
 from hubbub.catalog.discovery import DISCOVER, loss_of_either
@@ -19,7 +20,6 @@ from hubbub.catalog.metric_checks import check_fields, refuse_large_batch, refus
 from hubbub.catalog.models.held_out_reports import loss_of_judging
 from hubbub.catalog.models.model_metric import EPOCH, MODEL
 from hubbub.catalog.plain_value import as_python
-from hubbub.catalog.policy import RELEASE, Caps, Release
 from hubbub.catalog.values.funnels_and_retention import STEPS, WEEKS
 from hubbub.catalog.values.list_versions import (
     GROWN,

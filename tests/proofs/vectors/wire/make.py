@@ -24,7 +24,7 @@ from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
 from hubbub.bundles.operating_parties import Runs
 from hubbub.bundles.signed_lines import sign_lines
 from hubbub.catalog import EPOCH_SECONDS, Crowd, Metric, epoch_at, epoch_start
-from hubbub.catalog.policy import Caps
+from hubbub.catalog.caps_and_release_budget import Caps
 from hubbub.catalog.values.list_versions import digests_of
 from hubbub.client.client import Client
 from hubbub.client.delivery.entering import dummy_payloads
