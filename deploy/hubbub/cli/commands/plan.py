@@ -27,7 +27,7 @@ from hubbub.cli.planning.plan_table import (
     show,
     show_simulated,
 )
-from hubbub.cli.planning.subject import SubjectOptions, draft_of
+from hubbub.cli.planning.planned_question import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import say, say_json
 from hubbub.cli.terminal.percentiles_and_candidates import read_percentile
 from hubbub.cli.terminal.progress import Step, tracked
