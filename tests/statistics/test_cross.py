@@ -11,8 +11,12 @@ import pytest
 
 from hubbub.analysis.answering import answer, answer_tiers
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.comparisons.covariance import Summed, _joint_support_chances, table_covariance
 from hubbub.analysis.comparisons.cross import crossed
+from hubbub.analysis.comparisons.table_covariance import (
+    Summed,
+    _joint_support_chances,
+    table_covariance,
+)
 from hubbub.analysis.estimators.consistency import tables
 from hubbub.analysis.families import draw, family_for
 from hubbub.errors import BadParameter

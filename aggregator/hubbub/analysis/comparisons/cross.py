@@ -23,7 +23,7 @@ from hubbub.analysis.comparisons.association import (
     departures,
     without_v,
 )
-from hubbub.analysis.comparisons.covariance import Summed, table_covariance
+from hubbub.analysis.comparisons.table_covariance import Summed, table_covariance
 from hubbub.analysis.estimators.consistency import table_of_parts, tables, weights_for
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.tiers import Columns, Tier
