@@ -28,7 +28,7 @@ from hubbub.client.testing import FakeClock, coins
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
 from hubbub.installation.local_run import LocalRun, Ports
-from hubbub.privacy.crowd import amplified_of
+from hubbub.privacy.crowd_guarantees import amplified_of
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.tls import TlsFolder
 from hubbub.sealing.hpke import seal, seal_info

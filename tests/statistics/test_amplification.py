@@ -16,7 +16,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, build
 from hubbub.mechanisms.rappor import Rappor
 from hubbub.privacy.amplification import _Crowd, amplified, closed_form
-from hubbub.privacy.crowd import amplified_of
+from hubbub.privacy.crowd_guarantees import amplified_of
 from hubbub.privacy.proofs.enumeration import distribution
 
 GRID = [

@@ -14,7 +14,7 @@ from hubbub.client.state.secret import DeviceMemo
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.vector_codes import VectorCodes
-from hubbub.privacy.crowd import smallest_crowd
+from hubbub.privacy.crowd_guarantees import smallest_crowd
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.attack import (
     Attacked,

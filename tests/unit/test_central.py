@@ -26,7 +26,7 @@ from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import Totals, build
 from hubbub.privacy.card import metric_card
-from hubbub.privacy.crowd import central_of, crowds_of
+from hubbub.privacy.crowd_guarantees import central_of, crowds_of
 from hubbub.privacy.exact_accountant import what_decides
 from hubbub.privacy.fewest_dummies import best_dummies
 from hubbub.privacy.many_epochs import composed_epsilon

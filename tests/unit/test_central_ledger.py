@@ -20,7 +20,7 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.keys.opening_keys import new_periods
 from hubbub.privacy.card import card, metric_card
-from hubbub.privacy.crowd import smallest_crowd
+from hubbub.privacy.crowd_guarantees import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of

@@ -14,7 +14,7 @@ from hubbub.client.outcome import Outcome
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.card import metric_card
-from hubbub.privacy.crowd import promise_epsilon_of, smallest_crowd
+from hubbub.privacy.crowd_guarantees import promise_epsilon_of, smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from tests.support.bundles import crowd_text
 from tests.support.catalogs import promised_catalog_of

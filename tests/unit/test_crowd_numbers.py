@@ -10,7 +10,7 @@ from hubbub.catalog import Crowd, Metric
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_noise import lies_evenly
-from hubbub.privacy.crowd import central_of
+from hubbub.privacy.crowd_guarantees import central_of
 from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 
 TEXT = catalog_toml(

@@ -19,7 +19,7 @@ from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.local_hash import LocalHashing
-from hubbub.privacy.crowd import central_of, smallest_crowd
+from hubbub.privacy.crowd_guarantees import central_of, smallest_crowd
 from hubbub.privacy.exact_accountant import ExactAccountant
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon

@@ -39,7 +39,7 @@ from hubbub.keys.opening_keys import read_public_keys
 from hubbub.mechanisms import Totals
 from hubbub.notebook.answer import Answer
 from hubbub.privacy.card import metric_card
-from hubbub.privacy.crowd import rests_on, shuffled_of
+from hubbub.privacy.crowd_guarantees import rests_on, shuffled_of
 from hubbub.privacy.labelled_fields import facts
 from hubbub.query_results.columns import QueryName
 from hubbub.query_results.rows import whole_rows

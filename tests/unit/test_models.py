@@ -43,7 +43,7 @@ from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import BitSource, KeyedBits, tally
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
-from hubbub.privacy.crowd import amplified_of, shuffled_of
+from hubbub.privacy.crowd_guarantees import amplified_of, shuffled_of
 from hubbub.privacy.epsilon_words_and_advice import advice
 from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.proofs import audit

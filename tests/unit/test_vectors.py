@@ -26,7 +26,7 @@ from hubbub.mechanisms import KeyedBits, Totals
 from hubbub.mechanisms.direction_pool import book
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
-from hubbub.privacy.crowd import central_of
+from hubbub.privacy.crowd_guarantees import central_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.metric_changes import continued_metric

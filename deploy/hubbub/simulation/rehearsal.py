@@ -30,7 +30,7 @@ from hubbub.catalog.values.funnels_and_retention import Activity, Retention
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
-from hubbub.privacy.crowd import smallest_crowd
+from hubbub.privacy.crowd_guarantees import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.shuffled_histogram import central_epsilon

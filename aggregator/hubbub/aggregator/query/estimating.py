@@ -27,7 +27,7 @@ from hubbub.catalog.values.value_kind import OTHER
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified
-from hubbub.privacy.crowd import shuffled_of
+from hubbub.privacy.crowd_guarantees import shuffled_of
 
 Row = TypeVar("Row", ValueAnswer, Change)
 OfNumbers = TypeVar("OfNumbers", ValueAnswer, Mean)

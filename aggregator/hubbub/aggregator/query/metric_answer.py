@@ -23,7 +23,7 @@ from hubbub.authoring.crowds.accountant import hides_number, number_variance, re
 from hubbub.catalog import Metric, epoch_start
 from hubbub.errors.grammar import several
 from hubbub.privacy.amplification import Amplified
-from hubbub.privacy.crowd import rests_on
+from hubbub.privacy.crowd_guarantees import rests_on
 
 _NAMED: Final = 5
 # An estimate further outside its range than this share of the range gets a warning.

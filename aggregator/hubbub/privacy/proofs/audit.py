@@ -33,7 +33,7 @@ from hubbub.errors import HubbubError, ProofFailed
 from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability, bits
 from hubbub.mechanisms.probability import DIGITS
 from hubbub.mechanisms.vector_codes import VectorCodes
-from hubbub.privacy.crowd import smallest_crowd
+from hubbub.privacy.crowd_guarantees import smallest_crowd
 from hubbub.privacy.proofs.attack import (
     COUNTS,
     SUM,

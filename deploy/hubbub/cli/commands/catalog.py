@@ -158,7 +158,7 @@ def _too_few_books(metrics: Sequence[Metric]) -> Iterator[str]:
 def _say_promise(metric: Metric) -> None:
     """Prints the central epsilon of one epoch and of several, and what limits it."""
     # Imports numpy and scipy, which reading the promise needed already.
-    from hubbub.privacy.crowd import (  # noqa: PLC0415 others need neither
+    from hubbub.privacy.crowd_guarantees import (  # noqa: PLC0415 others need neither
         all_epochs_sentence,
         promise_epsilon_of,
         shuffled_of,
