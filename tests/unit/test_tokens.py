@@ -17,7 +17,7 @@ from hubbub.client.delivery.token_store import TokenStore
 from hubbub.client.report_counters import Diagnostics
 from hubbub.client.state.contract import State
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
-from hubbub.client.state.wallet import Wallet
+from hubbub.client.state.token_wallet import Wallet
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.client.transport.contract import SealedReport, TryAgain
 from hubbub.errors import BadParameter, CatalogInvalid

@@ -17,7 +17,7 @@ from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.report_counters import Diagnostics
 from hubbub.client.state.contract import OutboxReport, State
 from hubbub.client.state.secret import DeviceMemo
-from hubbub.client.state.wallet import Inputs, Kind, Wallet
+from hubbub.client.state.token_wallet import Inputs, Kind, Wallet
 from hubbub.client.transport.contract import NotSent
 from hubbub.errors import BadParameter
 from hubbub.errors.installing import install_with, is_installed

@@ -17,7 +17,7 @@ from hubbub.client.state.device_state import DeviceState, Event
 from hubbub.fields.frozen import frozen
 
 if TYPE_CHECKING:
-    from hubbub.client.state.wallet import Wallet
+    from hubbub.client.state.token_wallet import Wallet
 
 Result = TypeVar("Result")
 """What a change of a wallet returns."""

@@ -40,7 +40,7 @@ from hubbub.client.state.witness_check import Watch
 from hubbub.errors import StateUnusable
 
 if TYPE_CHECKING:
-    from hubbub.client.state.wallet import Wallet
+    from hubbub.client.state.token_wallet import Wallet
 
 # After this time other processes send reports that a killed process had claimed.
 _CLAIM_SECONDS: Final = 60.0
@@ -260,7 +260,7 @@ class FolderState:
             return self._device_state(rows)
 
     def wallet(self, change: "Callable[[Wallet], Result]") -> Result:
-        from hubbub.client.state.wallet import Wallet  # noqa: PLC0415 of bundles with tokens
+        from hubbub.client.state.token_wallet import Wallet  # noqa: PLC0415 of bundles with tokens
 
         with self._transaction(durable=True) as rows:
             old_data = payload_queries.meta(rows, "tokens")

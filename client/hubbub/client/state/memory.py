@@ -46,7 +46,7 @@ from hubbub.client.state.witnessed_state import StateMoment, agree
 from hubbub.errors import StateUnusable
 
 if TYPE_CHECKING:
-    from hubbub.client.state.wallet import Wallet
+    from hubbub.client.state.token_wallet import Wallet
 
 
 class MemoryState:
@@ -259,7 +259,7 @@ class MemoryState:
             return self.device_state()
 
     def wallet(self, change: "Callable[[Wallet], Result]") -> Result:
-        from hubbub.client.state.wallet import Wallet  # noqa: PLC0415 of bundles with tokens
+        from hubbub.client.state.token_wallet import Wallet  # noqa: PLC0415 of bundles with tokens
 
         with self._lock:
             self._wallet = self._wallet or Wallet()

@@ -2,7 +2,7 @@
  * The wallet: the tokens that a device requested and received, as its state stores them, in base64,
  * by stream and epoch.
  *
- * As client/hubbub/client/state/wallet.py. A token that was assigned to a report is stored with
+ * As client/hubbub/client/state/token_wallet.py. A token that was assigned to a report is stored with
  * that report.
  */
 
