@@ -80,7 +80,7 @@ class Settings:
             )
         if self.app is not None and not (is_text(self.app) and self.app.isprintable()):
             raise BadParameter(
-                '"app" is not a valid name; write a short text, such as the program\'s name'
+                "app is not a valid name; write a short text, such as the program's name"
             )
         if self.transport is not None and self.transport not in TRANSPORTS:
             raise BadParameter(
