@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen
-from hubbub.fields.kinds import Kind, numbers_by_name
+from hubbub.fields.kinds import NUMBERS_BY_NAME, Kind
 from hubbub.fields.rules import is_text, is_whole
 from hubbub.mechanisms import is_number
 
@@ -32,7 +32,7 @@ class Option:
 
     def __post_init__(self) -> None:
         if not (
-            not numbers_by_name().problem(self.parameters)
+            not NUMBERS_BY_NAME.problem(self.parameters)
             and is_text(self.mechanism)
             and is_number(self.stderr)
             and is_whole(self.payload_bytes)

@@ -29,41 +29,28 @@ FIELD: Final = re.compile(r"[a-z][a-z0-9_]{0,23}")
 _LONGEST: Final = 100
 
 
-def _kind() -> Kind:
-    words = (
-        f"a table of 1 to {_MAX_FIELDS} public fields, each with a list of its values, or "
-        "with a table from each value to the patterns that count as it, as { os = "
-        '["linux", "macos"], version = { "2" = "2.*", old = "*" } }'
-    )
+_WORDS: Final = (
+    f"a table of 1 to {_MAX_FIELDS} public fields, each with a list of its values, or "
+    "with a table from each value to the patterns that count as it, as { os = "
+    '["linux", "macos"], version = { "2" = "2.*", old = "*" } }'
+)
 
-    def problem(table: Any) -> str:
-        if not (isinstance(table, Mapping) and 1 <= len(table) <= _MAX_FIELDS):
-            return f"must be {words}"
-        for field, values in table.items():
-            if not (isinstance(field, str) and FIELD.fullmatch(field)):
-                return f"names a public field that does not match {FIELD.pattern}; rename it"
-            if reason := _problem_with(values):
-                return f"{field}: {reason}"
-        cells = prod(map(len, table.values()))
-        if cells > _MAX_CELLS:
-            return (
-                f"makes {cells} cells, above {_MAX_CELLS}, and each needs its own crowd; "
-                "count several values as one"
-            )
-        return ""
 
-    return Kind(
-        words=lambda: words,
-        problem=problem,
-        schema=_schema,
-        read=lambda table: {field: _values(entry) for field, entry in table.items()},
-        # Lists, since the order decides which of several patterns counts.
-        dump=lambda rules: [
-            [field, [[name, list(patterns)] for name, patterns in entry.items()]]
-            for field, entry in rules.items()
-        ],
-        load=_load_breakdown,
-    )
+def _problem(table: Any) -> str:
+    if not (isinstance(table, Mapping) and 1 <= len(table) <= _MAX_FIELDS):
+        return f"must be {_WORDS}"
+    for field, values in table.items():
+        if not (isinstance(field, str) and FIELD.fullmatch(field)):
+            return f"names a public field that does not match {FIELD.pattern}; rename it"
+        if reason := _problem_with(values):
+            return f"{field}: {reason}"
+    cells = prod(map(len, table.values()))
+    if cells > _MAX_CELLS:
+        return (
+            f"makes {cells} cells, above {_MAX_CELLS}, and each needs its own crowd; "
+            "count several values as one"
+        )
+    return ""
 
 
 def _problem_with(values: Any) -> str:
@@ -130,7 +117,18 @@ def _schema() -> Schema:
 
 
 BREAKDOWN: Final = entry(
-    _kind(),
+    Kind(
+        words=lambda: _WORDS,
+        problem=_problem,
+        schema=_schema,
+        read=lambda table: {field: _values(entry) for field, entry in table.items()},
+        # Lists, since the order decides which of several patterns counts.
+        dump=lambda rules: [
+            [field, [[name, list(patterns)] for name, patterns in entry.items()]]
+            for field, entry in rules.items()
+        ],
+        load=_load_breakdown,
+    ),
     "Public fields of a device, such as its OS or the app's version, that split answers: each "
     "value has a separate stream and crowd. Shuffler and aggregator see them.",
     '{ os = ["linux", "macos"], version = { "2" = "2.*", older = "*" } }',

@@ -17,7 +17,7 @@ from typing import Final
 from hubbub.errors import BadParameter
 from hubbub.fields.field import check, entry, setting, settings
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.fields.kinds import number, numbers_by_name, shares, word_kind
+from hubbub.fields.kinds import NUMBERS_BY_NAME, number, shares, word_kind
 from hubbub.fields.tables import table_of
 from hubbub.mechanisms.probability import MAX_EPSILON
 
@@ -64,7 +64,7 @@ class Caps:
         default=1e-8,
     )
     central_mu: Mapping[str, float] = setting(
-        numbers_by_name(),
+        NUMBERS_BY_NAME,
         "What each crowd costs of that, as Gaussian mu.",
         written=False,
         default_factory=dict,

@@ -10,7 +10,7 @@ from typing import Any, Final
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.errors import ValueOutOfDomain
 from hubbub.fields.field import entry
-from hubbub.fields.kinds import flag, simple
+from hubbub.fields.kinds import FLAG, simple
 from hubbub.fields.rules import is_text
 from hubbub.mechanisms import is_number
 
@@ -35,7 +35,7 @@ DEFAULT: Final = entry(
 
 
 COVER: Final = entry(
-    flag(),
+    FLAG,
     "After each epoch, every device that ran sends one report of every stream; without a report "
     "it sends a filler, which only the aggregator can recognize.",
     "true",

@@ -31,40 +31,25 @@ _PURPOSE: Final = b"arm/1|"
 """The version of the draw: another way to draw has another number, so that arms are drawn anew."""
 
 
-def _arms() -> Kind:
-    words = (
-        f"a table of {_MIN_ARMS} to {_MAX_ARMS} arms with their weights, whole numbers up to "
-        f"{_MAX_WEIGHT:,}, as {{ control = 1, new = 1 }}"
-    )
+_WORDS: Final = (
+    f"a table of {_MIN_ARMS} to {_MAX_ARMS} arms with their weights, whole numbers up to "
+    f"{_MAX_WEIGHT:,}, as {{ control = 1, new = 1 }}"
+)
 
-    def problem(table: Any) -> str:
-        if not isinstance(table, Mapping):
-            return f"must be {words}"
-        for name in table:
-            if not (isinstance(name, str) and _ARM.fullmatch(name)):
-                return f"names an arm that does not match {_ARM.pattern}; rename it"
-        if not _MIN_ARMS <= len(table) <= _MAX_ARMS:
-            return f"has {len(table)} of {_MIN_ARMS} to {_MAX_ARMS} arms; write {words}"
-        if not all(is_whole(weight) and 0 <= weight <= _MAX_WEIGHT for weight in table.values()):
-            return f"has a weight that is not a whole number in [0, {_MAX_WEIGHT:,}]; write {words}"
-        if not sum(table.values()):
-            return "sums to 0, so that no device gets an arm; give one arm a weight of 1 at least"
-        return ""
 
-    return Kind(
-        words=lambda: words,
-        problem=problem,
-        schema=lambda: {
-            "type": "object",
-            "minProperties": _MIN_ARMS,
-            "maxProperties": _MAX_ARMS,
-            "propertyNames": {"pattern": f"^{_ARM.pattern}$"},
-            "additionalProperties": {"type": "integer", "minimum": 0, "maximum": _MAX_WEIGHT},
-        },
-        read=dict,
-        # Lists, since the order decides which arm is drawn, and which is compared with.
-        dump=lambda arms: [[name, weight] for name, weight in arms.items()],
-    )
+def _problem_with_arms(table: Any) -> str:
+    if not isinstance(table, Mapping):
+        return f"must be {_WORDS}"
+    for name in table:
+        if not (isinstance(name, str) and _ARM.fullmatch(name)):
+            return f"names an arm that does not match {_ARM.pattern}; rename it"
+    if not _MIN_ARMS <= len(table) <= _MAX_ARMS:
+        return f"has {len(table)} of {_MIN_ARMS} to {_MAX_ARMS} arms; write {_WORDS}"
+    if not all(is_whole(weight) and 0 <= weight <= _MAX_WEIGHT for weight in table.values()):
+        return f"has a weight that is not a whole number in [0, {_MAX_WEIGHT:,}]; write {_WORDS}"
+    if not sum(table.values()):
+        return "sums to 0, so that no device gets an arm; give one arm a weight of 1 at least"
+    return ""
 
 
 @settings
@@ -73,7 +58,20 @@ class Experiment:
 
     name: str
     arms: Mapping[str, int] = setting(
-        _arms(),
+        Kind(
+            words=lambda: _WORDS,
+            problem=_problem_with_arms,
+            schema=lambda: {
+                "type": "object",
+                "minProperties": _MIN_ARMS,
+                "maxProperties": _MAX_ARMS,
+                "propertyNames": {"pattern": f"^{_ARM.pattern}$"},
+                "additionalProperties": {"type": "integer", "minimum": 0, "maximum": _MAX_WEIGHT},
+            },
+            read=dict,
+            # Lists, since the order decides which arm is drawn, and which is compared with.
+            dump=lambda arms: [[name, weight] for name, weight in arms.items()],
+        ),
         "The arms, each with its weight: a device draws one from its secret. The others are "
         "compared with the first. A weight of 0 ends the experiment: nobody gets that arm.",
         "{ control = 1, new = 1 }",

@@ -129,7 +129,7 @@ class Metric:
         in_definition=True,
     )
     parameters: Mapping[str, float] = setting(
-        kinds.numbers_by_name(),
+        kinds.NUMBERS_BY_NAME,
         "The mechanism's own numbers, each a field of its name.",
         written=False,
         in_definition=True,
@@ -137,7 +137,7 @@ class Metric:
         default_factory=dict,
     )
     values: tuple[str, ...] | None = setting(
-        kinds.values(),
+        kinds.VALUES,
         "The values that can be reported, for a mechanism over listed values.",
         '["light", "dark", "system"]',
         others={
@@ -212,7 +212,7 @@ class Metric:
         default="",
     )
     edges: tuple[float, ...] = setting(
-        kinds.edges(),
+        kinds.EDGES,
         "Edges that cut a number's range, for its distribution: these, or `parts` steps that grow "
         "by one factor. Without edges the metric estimates the mean.",
         "[0, 10, 100, 1000]",
@@ -221,7 +221,7 @@ class Metric:
     )
     outside: str = field(default="", metadata=OUTSIDE)
     other: bool = setting(
-        kinds.flag(),
+        kinds.FLAG,
         'Whether an unlisted text counts as "other", which is then one of the values.',
         "true",
         in_definition=True,
@@ -274,7 +274,7 @@ class Metric:
         default=None,
     )
     keep: str = setting(
-        kinds.days(),
+        kinds.DAYS,
         "How long totals are kept after their epoch; then they are deleted.",
         '"400d"',
         label="kept for",

@@ -72,11 +72,16 @@ class Kind:
     flat: bool = False
 
 
-def simple(words: str, holds: Callable[[Any], bool], schema: Schema, **ways: Any) -> Kind:
-    """A kind whose values are those for which `holds` is true; `ways` as in Kind."""
+def simple(
+    words: str, holds: Callable[[Any], bool], schema: Schema, *, rule: str = "", **ways: Any
+) -> Kind:
+    """A kind whose values are those for which `holds` is true; `ways` as in Kind.
+
+    `rule` follows "must" in errors; "" for "be" and the words.
+    """
     return Kind(
         words=lambda: words,
-        problem=lambda value: "" if holds(value) else f"must be {words}",
+        problem=lambda value: "" if holds(value) else f"must {rule or f'be {words}'}",
         schema=lambda: schema,
         **ways,
     )
@@ -121,11 +126,7 @@ def address() -> Kind:
 def log_name() -> Kind:
     """A log's name: host and path under which its files are served."""
     schema = {"type": "string", "pattern": f"^{LOG_NAME.pattern}$"}
-    return simple(
-        '"HOST/PATH", as the log is served, without https://',
-        is_log_name,
-        schema,
-    )
+    return simple('"HOST/PATH", as the log is served, without https://', is_log_name, schema)
 
 
 def path(which: str) -> Kind:
@@ -152,20 +153,6 @@ def word_kind(names: Callable[[], Iterable[str]]) -> Kind:
         ),
         schema=lambda: {"enum": [*names()]},
     )
-
-
-def days() -> Kind:
-    """A number of days or weeks, as text."""
-    return simple(
-        'a number of days or weeks, as "400d"',
-        lambda value: isinstance(value, str) and _DAYS.fullmatch(value) is not None,
-        {"type": "string", "pattern": f"^{_DAYS.pattern}$"},
-    )
-
-
-def flag() -> Kind:
-    """True or false."""
-    return simple("true or false", lambda value: isinstance(value, bool), {"type": "boolean"})
 
 
 def number(what: str = "a number", low: float = -inf, high: float = inf, ends: str = "[]") -> Kind:
@@ -199,55 +186,24 @@ def ascending(words: str, rule: str, item: Kind) -> Kind:
             and list(values) == sorted(set(values))
         )
 
-    return Kind(
-        words=lambda: words,
-        problem=lambda values: "" if holds(values) else f"must {rule}",
-        schema=lambda: {"type": "array", "items": item.schema(), "uniqueItems": True},
+    return simple(
+        words,
+        holds,
+        {"type": "array", "items": item.schema(), "uniqueItems": True},
+        rule=rule,
         read=lambda values: tuple(item.read(value) for value in values),
         dump=list,
         load=as_tuple,
     )
 
 
-def edges() -> Kind:
-    """Edges of ranges: a list, or a table with ends and number of parts for growing steps."""
-    words = (
-        f"a list of {_MIN_EDGES} to {_MAX_EDGES} ascending numbers within 1e100, or a table of "
-        "from, to and parts, from above 0"
-    )
-    numbers: Schema = {
-        "type": "array",
-        "items": {"type": "number"},
-        "minItems": _MIN_EDGES,
-        "maxItems": _MAX_EDGES,
-        "uniqueItems": True,
-    }
-    above_zero = {"type": "number", "exclusiveMinimum": 0}
-    table: Schema = {
-        "type": "object",
-        "properties": {
-            "from": above_zero,
-            "to": above_zero,
-            "parts": {"type": "integer", "minimum": 2, "maximum": _MAX_EDGES - 1},
-        },
-        "required": ["from", "to", "parts"],
-        "additionalProperties": False,
-    }
-    return Kind(
-        words=lambda: words,
-        problem=lambda value: "" if edges_of(value) else _problem_with_edges(value, words),
-        schema=lambda: {"anyOf": [numbers, table]},
-        read=edges_of,
-        dump=list,
-        load=as_tuple,
-    )
-
-
-def _problem_with_edges(value: Any, words: str) -> str:
+def _problem_with_edges(value: Any) -> str:
+    if edges_of(value):
+        return ""
     is_list = isinstance(value, list | tuple) and all(map(is_number, value))
     if is_list and edges_of(ascending := sorted(value)):
         return f"must ascend: write {', '.join(str(int_if_whole(edge)) for edge in ascending)}"
-    return f"must be {words}"
+    return f"must be {_EDGES_WORDS}"
 
 
 def edges_of(value: Any) -> tuple[float, ...]:
@@ -274,33 +230,15 @@ def edges_of(value: Any) -> tuple[float, ...]:
     return tuple(map(float, value)) if ascend and fit else ()
 
 
-def values() -> Kind:
-    """The values of a metric: distinct texts; or true and false, which become texts."""
-    words = "a list of texts, none empty and none twice; or of true and false"
-    texts = {**_TEXTS, "items": {**_TEXTS["items"], "pattern": r"\S"}}
-    booleans = {**_TEXTS, "items": {"type": "boolean"}, "minItems": 2}
-    return Kind(
-        words=lambda: words,
-        problem=_problem_with_values,
-        schema=lambda: {"anyOf": [texts, booleans]},
-        read=lambda values: tuple(
-            str(value).lower() if isinstance(value, bool) else str(value) for value in values
-        ),
-        dump=lambda texts: None if texts is None else list(texts),
-        load=lambda texts: None if texts is None else as_tuple(texts),
-    )
-
-
 def names(least: int, most: int) -> Kind:
     """A list of `least` to `most` distinct texts."""
     words = f"a list of {least} to {most:,} texts, none empty and none twice"
-    values_kind = values()
 
     def problem(value: Any) -> str:
         is_list = isinstance(value, list | tuple) and least <= len(value) <= most
         if not (is_list and all(isinstance(text, str) and text for text in value)):
             return f"must be {words}"
-        return values_kind.problem(value)
+        return VALUES.problem(value)
 
     return Kind(
         words=lambda: words,
@@ -351,52 +289,6 @@ def _are_both_booleans(values: list[Any]) -> bool:
     return all(isinstance(value, bool) for value in values) and sorted(values) == [False, True]
 
 
-def numbers_by_name() -> Kind:
-    """Numbers by name."""
-    return simple(
-        "numbers by name",
-        lambda table: (
-            isinstance(table, Mapping)
-            and all(isinstance(name, str) and is_number(value) for name, value in table.items())
-        ),
-        {"type": "object", "additionalProperties": {"type": "number"}},
-        dump=lambda table: dict(sorted(table.items())),
-        load=as_table,
-    )
-
-
-def tables() -> Kind:
-    """Tables by name, at least one."""
-    return Kind(
-        words=lambda: "tables by name",
-        problem=lambda table: "" if isinstance(table, dict) and table else "has no tables",
-        schema=lambda: {"type": "object", "minProperties": 1},
-    )
-
-
-def shares(of: str) -> Kind:
-    """Shares by name, which sum to at most 1."""
-
-    def holds(table: Any) -> bool:
-        return (
-            isinstance(table, Mapping)
-            and bool(table)
-            and all(is_text(name) for name in table)
-            and all(is_number(share) and share > 0 for share in table.values())
-            and sum(table.values()) <= 1 + _ROUNDING
-        )
-
-    rule = f"give each {of} its share, together 1 at most"
-    share = {"type": "number", "exclusiveMinimum": 0, "maximum": 1 + _ROUNDING}
-    return Kind(
-        words=lambda: f"a table that gives each {of} its share, together 1 at most",
-        problem=lambda table: "" if holds(table) else f"must {rule}",
-        schema=lambda: {"type": "object", "minProperties": 1, "additionalProperties": share},
-        read=lambda table: {name: float(share) for name, share in table.items()},
-        load=as_table,
-    )
-
-
 def _day(text: Any) -> date:
     day = date.fromisoformat(text)
     if day.isoformat() != text:
@@ -412,3 +304,97 @@ def _bounds(interval: Interval) -> Schema:
     if not isinf(interval.high):
         schema["maximum" if interval.ends[1] == "]" else "exclusiveMaximum"] = interval.high
     return schema
+
+
+def shares(of: str) -> Kind:
+    """Shares by name, which sum to at most 1."""
+    rule = f"give each {of} its share, together 1 at most"
+    share = {"type": "number", "exclusiveMinimum": 0, "maximum": 1 + _ROUNDING}
+    return simple(
+        f"a table that gives each {of} its share, together 1 at most",
+        lambda table: (
+            isinstance(table, Mapping)
+            and bool(table)
+            and all(is_text(name) for name in table)
+            and all(is_number(share) and share > 0 for share in table.values())
+            and sum(table.values()) <= 1 + _ROUNDING
+        ),
+        {"type": "object", "minProperties": 1, "additionalProperties": share},
+        rule=rule,
+        read=lambda table: {name: float(share) for name, share in table.items()},
+        load=as_table,
+    )
+
+
+FLAG: Final = simple("true or false", lambda value: isinstance(value, bool), {"type": "boolean"})
+DAYS: Final = simple(
+    'a number of days or weeks, as "400d"',
+    lambda value: isinstance(value, str) and _DAYS.fullmatch(value) is not None,
+    {"type": "string", "pattern": f"^{_DAYS.pattern}$"},
+)
+"""A number of days or weeks, as text."""
+VALUES: Final = Kind(
+    words=lambda: "a list of texts, none empty and none twice; or of true and false",
+    problem=_problem_with_values,
+    schema=lambda: {
+        "anyOf": [
+            {**_TEXTS, "items": {**_TEXTS["items"], "pattern": r"\S"}},
+            {**_TEXTS, "items": {"type": "boolean"}, "minItems": 2},
+        ]
+    },
+    read=lambda values: tuple(
+        str(value).lower() if isinstance(value, bool) else str(value) for value in values
+    ),
+    dump=lambda texts: None if texts is None else list(texts),
+    load=lambda texts: None if texts is None else as_tuple(texts),
+)
+"""The values of a metric: distinct texts; or true and false, which become texts."""
+NUMBERS_BY_NAME: Final = simple(
+    "numbers by name",
+    lambda table: (
+        isinstance(table, Mapping)
+        and all(isinstance(name, str) and is_number(value) for name, value in table.items())
+    ),
+    {"type": "object", "additionalProperties": {"type": "number"}},
+    dump=lambda table: dict(sorted(table.items())),
+    load=as_table,
+)
+TABLES: Final = Kind(
+    words=lambda: "tables by name",
+    problem=lambda table: "" if isinstance(table, dict) and table else "has no tables",
+    schema=lambda: {"type": "object", "minProperties": 1},
+)
+_ABOVE_ZERO: Final[Schema] = {"type": "number", "exclusiveMinimum": 0}
+_EDGES_WORDS: Final = (
+    f"a list of {_MIN_EDGES} to {_MAX_EDGES} ascending numbers within 1e100, or a table of from, "
+    "to and parts, from above 0"
+)
+EDGES: Final = Kind(
+    words=lambda: _EDGES_WORDS,
+    problem=_problem_with_edges,
+    schema=lambda: {
+        "anyOf": [
+            {
+                "type": "array",
+                "items": {"type": "number"},
+                "minItems": _MIN_EDGES,
+                "maxItems": _MAX_EDGES,
+                "uniqueItems": True,
+            },
+            {
+                "type": "object",
+                "properties": {
+                    "from": _ABOVE_ZERO,
+                    "to": _ABOVE_ZERO,
+                    "parts": {"type": "integer", "minimum": 2, "maximum": _MAX_EDGES - 1},
+                },
+                "required": ["from", "to", "parts"],
+                "additionalProperties": False,
+            },
+        ]
+    },
+    read=edges_of,
+    dump=list,
+    load=as_tuple,
+)
+"""Edges of ranges: a list, or a table with ends and number of parts for growing steps."""

@@ -51,12 +51,12 @@ class Catalog:
         write='write shuffler = "shuffler.example.org:7070" above all tables',
     )
     metrics: dict[str, Metric] = setting(
-        kinds.tables(),
+        kinds.TABLES,
         "The metrics: one table for each, `[metrics.NAME]`.",
         write="add a [metrics.NAME] table, or a [models.NAME] one",
     )
     models: Mapping[str, Any] = setting(
-        kinds.tables(),
+        kinds.TABLES,
         "The models: one table for each, `[models.NAME]`; a model's reports are a metric of "
         "that name.",
         '{ churn = { kind = "logistic" } }',
@@ -64,7 +64,7 @@ class Catalog:
         default_factory=dict,
     )
     experiments: Mapping[str, Any] = setting(
-        kinds.tables(),
+        kinds.TABLES,
         "The experiments: one table for each, `[experiments.NAME]`; metrics name their experiment.",
         "{ new_menu = { arms = { control = 1, new = 1 } } }",
         write="write each as [experiments.NAME]",
@@ -83,7 +83,7 @@ class Catalog:
         default=None,
     )
     keep: str = setting(
-        kinds.days(),
+        kinds.DAYS,
         ("How long totals are kept, for metrics without a `keep` of their own."),
         '"400d"',
         default="",

@@ -196,7 +196,7 @@ class Crowd:
         default=USUAL_MAX_LOCAL,
     )
     rolling: bool = setting(
-        kinds.flag(),
+        kinds.FLAG,
         "Whether a crowd leaves as soon as it is complete, instead of after its epoch.",
         "true",
         in_definition=True,

@@ -46,64 +46,38 @@ class Example:
     clipped: int = 0
 
 
-def _features() -> kinds.Kind:
-    words = "a table that gives each feature its range, the ends of its bands, or its values"
-
-    def problem(value: Any) -> str:
-        if isinstance(value, tuple) and all(isinstance(feature, Feature) for feature in value):
-            return "" if value else f"must be {words}"
-        if not isinstance(value, dict) or not value:
-            return f"must be {words}"
-        try:
-            features_of(value)
-        except BadParameter as error:
-            return str(error)
-        return ""
-
-    return kinds.Kind(
-        words=lambda: words,
-        problem=problem,
-        schema=lambda: {
-            "type": "object",
-            "minProperties": 1,
-            "additionalProperties": {"type": "array", "minItems": 2},
-        },
-        read=features_of,
-        dump=lambda features: [[feature.name, list(feature.says)] for feature in features],
-        load=lambda pairs: tuple(map(Feature.load, pairs)),
-    )
+_WORDS: Final = "a table that gives each feature its range, the ends of its bands, or its values"
 
 
-def _classes() -> kinds.Kind:
-    words, values_field = "a list of texts, none empty and none twice", kinds.values()
+def _problem_with_features(value: Any) -> str:
+    if isinstance(value, tuple) and all(isinstance(feature, Feature) for feature in value):
+        return "" if value else f"must be {_WORDS}"
+    if not isinstance(value, dict) or not value:
+        return f"must be {_WORDS}"
+    try:
+        features_of(value)
+    except BadParameter as error:
+        return str(error)
+    return ""
 
-    def problem(value: Any) -> str:
-        texts = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
-        return values_field.problem(value) if texts else f"must be {words}"
 
-    schema = values_field.schema()["anyOf"][0]
-    return replace(values_field, words=lambda: words, problem=problem, schema=lambda: schema)
+def _is_begin(value: Any) -> bool:
+    return isinstance(value, date) and (not isinstance(value, datetime) or value.tzinfo is not None)
 
 
-def _begin_kind() -> kinds.Kind:
-    def holds(value: Any) -> bool:
-        return isinstance(value, date) and (
-            not isinstance(value, datetime) or value.tzinfo is not None
-        )
+def _load_begin(text: str) -> date:
+    moment = datetime.fromisoformat(text) if "T" in text else date.fromisoformat(text)
+    if moment.isoformat() != text:
+        raise ValueError("a moment is written as 2099-12-31T08:00:00+00:00")
+    return moment
 
-    def load(text: str) -> date:
-        moment = datetime.fromisoformat(text) if "T" in text else date.fromisoformat(text)
-        if moment.isoformat() != text:
-            raise ValueError("a moment is written as 2099-12-31T08:00:00+00:00")
-        return moment
 
-    return kinds.simple(
-        "a date, or a moment with its offset, as 2026-12-01T08:00:00Z",
-        holds,
-        {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}"},
-        dump=lambda value: value.isoformat(),
-        load=load,
-    )
+_CLASS_WORDS: Final = "a list of texts, none empty and none twice"
+
+
+def _problem_with_classes(value: Any) -> str:
+    texts = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
+    return kinds.VALUES.problem(value) if texts else f"must be {_CLASS_WORDS}"
 
 
 _PAIR: Final = kinds.simple(
@@ -162,14 +136,31 @@ class Learning:
         '"logistic"',
     )
     features: tuple[Feature, ...] = setting(
-        _features(),
+        kinds.Kind(
+            words=lambda: _WORDS,
+            problem=_problem_with_features,
+            schema=lambda: {
+                "type": "object",
+                "minProperties": 1,
+                "additionalProperties": {"type": "array", "minItems": 2},
+            },
+            read=features_of,
+            dump=lambda features: [[feature.name, list(feature.says)] for feature in features],
+            load=lambda pairs: tuple(map(Feature.load, pairs)),
+        ),
         "The features of a person: two numbers are a range, to which values are clipped; "
         "more numbers are the ends of bands; texts are the values of a list.",
         '{ age = [17, 90], plan = ["free", "paid"] }',
         write="write features = { age = [17, 90] }",
     )
     begins: date = setting(
-        _begin_kind(),
+        kinds.simple(
+            "a date, or a moment with its offset, as 2026-12-01T08:00:00Z",
+            _is_begin,
+            {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}"},
+            dump=lambda value: value.isoformat(),
+            load=_load_begin,
+        ),
         "Day or moment (UTC) whose epoch has the first round; further rounds follow in every "
         "second epoch.",
         "2026-12-01",
@@ -194,7 +185,12 @@ class Learning:
         default="",
     )
     classes: tuple[str, ...] = setting(
-        _classes(),
+        replace(
+            kinds.VALUES,
+            words=lambda: _CLASS_WORDS,
+            problem=_problem_with_classes,
+            schema=lambda: kinds.VALUES.schema()["anyOf"][0],
+        ),
         f"Labels of `softmax`: {MIN_CLASSES} to {MAX_CLASSES} texts.",
         '["monthly", "yearly", "none"]',
         default=(),

@@ -33,7 +33,7 @@ OUTSIDE: Final = entry(
 class PartRange:
     """One numeric part, like a numeric metric. Raises BadParameter for contradictory fields."""
 
-    edges: tuple[float, ...] = setting(kinds.edges(), "Where its range is cut.", "[0, 18, 65, 120]")
+    edges: tuple[float, ...] = setting(kinds.EDGES, "Where its range is cut.", "[0, 18, 65, 120]")
     kind: str = setting(
         kinds.word_kind(numeric_kinds), "What the app reports.", '"count"', default="number"
     )
@@ -102,52 +102,50 @@ RANGES: Final = entry(
 """What a metric holds of its numeric parts."""
 
 
-def _part_kind() -> Kind:
-    """Returns the kind of the field that lists each part's values."""
-    words = f"a table of 2 to {MAX_PARTS} parts, each with a list of texts or of true and false, "
-    words += "or a table of edges"
-    values_field = kinds.values()
+_WORDS: Final = (
+    f"a table of 2 to {MAX_PARTS} parts, each with a list of texts or of true and false, or a "
+    "table of edges"
+)
 
-    def problem(parts: Any) -> str:
-        if not (isinstance(parts, Mapping) and 2 <= len(parts) <= MAX_PARTS):  # noqa: PLR2004 a pair
-            return f"must be {words}"
-        for part, values in parts.items():
-            if not (is_text(part) and is_writable(part)) or part != part.strip() or "=" in part:
-                return 'names a part that is empty or holds "="; rename it'
-            if isinstance(values, Mapping):
-                if reason := RANGE.problem(values):
-                    return f"{part}: {reason}"
-                continue
-            if reason := values_field.problem(values):
+
+def _problem(parts: Any) -> str:
+    if not (isinstance(parts, Mapping) and 2 <= len(parts) <= MAX_PARTS):  # noqa: PLR2004 a pair
+        return f"must be {_WORDS}"
+    for part, values in parts.items():
+        if not (is_text(part) and is_writable(part)) or part != part.strip() or "=" in part:
+            return 'names a part that is empty or holds "="; rename it'
+        if isinstance(values, Mapping):
+            if reason := RANGE.problem(values):
                 return f"{part}: {reason}"
-            if not len(values) >= 2:  # noqa: PLR2004 one value is no question
-                return f"{part}: has one value; list two or more, or leave the part out"
-        return ""
+            continue
+        if reason := kinds.VALUES.problem(values):
+            return f"{part}: {reason}"
+        if not len(values) >= 2:  # noqa: PLR2004 one value is no question
+            return f"{part}: has one value; list two or more, or leave the part out"
+    return ""
 
-    return Kind(
-        words=lambda: words,
-        problem=problem,
+
+PARTS: Final = Entry(
+    kind=Kind(
+        words=lambda: _WORDS,
+        problem=_problem,
         schema=lambda: {
             "type": "object",
             "minProperties": 2,
             "maxProperties": MAX_PARTS,
             "additionalProperties": {
-                "anyOf": [{**values_field.schema(), "minItems": 2}, RANGE.schema()]
+                "anyOf": [{**kinds.VALUES.schema(), "minItems": 2}, RANGE.schema()]
             },
         },
         read=lambda parts: listed_parts(
             {
                 part: RANGE.read(names).values
                 if isinstance(names, Mapping)
-                else values_field.read(names)
+                else kinds.VALUES.read(names)
                 for part, names in parts.items()
             }
         ),
-    )
-
-
-PARTS: Final = Entry(
-    kind=_part_kind(),
+    ),
     meaning="Parts of one answer, each with its values, for `pairs`.",
     example='{ theme = ["light", "dark"], age = { edges = [0, 18, 65, 120] } }',
 )

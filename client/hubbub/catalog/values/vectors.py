@@ -7,39 +7,34 @@ from hubbub.catalog.plain_value import as_python
 from hubbub.catalog.values.value_kind import Complain, ValueKind
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.field import Entry
-from hubbub.fields.kinds import Kind
-from hubbub.fields.kinds import values as values_kind
+from hubbub.fields.kinds import VALUES, Kind
 from hubbub.fields.rules import is_whole
 from hubbub.mechanisms import is_number
 from hubbub.mechanisms.direction_pool import MAX_DIMENSIONS
 from hubbub.mechanisms.portable_floats import length
 from hubbub.mechanisms.probability import MIN_EPSILON
 
+_WORDS: Final = f"a list of 2 to {MAX_DIMENSIONS} texts, none twice; or how many there are"
 
-def _coordinates() -> Kind:
-    """Returns the kind of the field with the coordinates' names, or their number."""
-    words = f"a list of 2 to {MAX_DIMENSIONS} texts, none twice; or how many there are"
-    values_field = values_kind()
 
-    def problem(value: Any) -> str:
-        if is_whole(value):
-            return "" if 2 <= value <= MAX_DIMENSIONS else f"must be {words}"  # noqa: PLR2004 one number is a mean
-        if not (isinstance(value, list | tuple) and 2 <= len(value) <= MAX_DIMENSIONS):  # noqa: PLR2004 as above
-            return f"must be {words}"
-        return (
-            f"must be {words}" if True in value or False in value else values_field.problem(value)
-        )
+def _problem(value: Any) -> str:
+    if is_whole(value):
+        return "" if 2 <= value <= MAX_DIMENSIONS else f"must be {_WORDS}"  # noqa: PLR2004 one number is a mean
+    if not (isinstance(value, list | tuple) and 2 <= len(value) <= MAX_DIMENSIONS):  # noqa: PLR2004 as above
+        return f"must be {_WORDS}"
+    return f"must be {_WORDS}" if True in value or False in value else VALUES.problem(value)
 
-    texts = {"type": "string", "minLength": 1}
-    return Kind(
-        words=lambda: words,
-        problem=problem,
+
+COORDINATES: Final = Entry(
+    kind=Kind(
+        words=lambda: _WORDS,
+        problem=_problem,
         schema=lambda: {
             "anyOf": [
                 {"type": "integer", "minimum": 2, "maximum": MAX_DIMENSIONS},
                 {
                     "type": "array",
-                    "items": texts,
+                    "items": {"type": "string", "minLength": 1},
                     "uniqueItems": True,
                     "minItems": 2,
                     "maxItems": MAX_DIMENSIONS,
@@ -47,11 +42,7 @@ def _coordinates() -> Kind:
             ]
         },
         read=lambda value: tuple(map(str, range(1, value + 1) if is_whole(value) else value)),
-    )
-
-
-COORDINATES: Final = Entry(
-    kind=_coordinates(),
+    ),
     meaning=(
         'Names of a vector\'s numbers, in order, for `kind = "vector"`; or their count, which '
         "names them 1, 2 and so on."
