@@ -5,6 +5,8 @@ import { figure, printable } from "./shell.js";
 
 const WIDE = 900;
 const MANY = 40;
+// Height of the bars of many rows, in pixels: thinner bars fit it, down to two pixels each.
+const TALL = 960;
 // The width in pixels of names beside their bars.
 const BESIDE = 250;
 const LETTER = 7.5;
@@ -111,7 +113,7 @@ export function bars(
   const many = rows.length > MANY;
   const long = rows.some((d) => [...d.value].length > letters(BESIDE - 14));
   const above = !many && (narrow(place) || long) ? 18 : 0;
-  const step = many ? 8 : 30 + above;
+  const step = many ? Math.max(2, Math.min(8, TALL / rows.length)) : 30 + above;
   const thick = step - above;
   const every = Math.ceil(16 / step);
   const capHeight = Math.min(5, thick / 2 - 1);
@@ -184,7 +186,7 @@ export function bars(
     .filter((d) => d.beside)
     .append("path")
     .attr("class", "beside")
-    .attr("d", (d) => `M${x(d.beside.low)},${step - 5}v4m0,-2H${x(d.beside.high)}m0,-2v4`);
+    .attr("d", (d) => `M${x(d.beside.low)},${Math.max(step - 5, 0)}v4m0,-2H${x(d.beside.high)}m0,-2v4`);
   drawAcross(svg, across, (bars) => top + step * bars, [left, width - right], (d) => (narrow(place) ? d.short : d.name));
   line
     .append("title")

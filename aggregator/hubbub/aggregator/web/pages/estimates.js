@@ -56,9 +56,10 @@ export function flagsOf(answer, part, looked) {
     );
   }
   if (!ofMeans(answer) && !part && !answer.values.some((value) => value.detected)) {
-    flags.push(
-      note("No value is detected: select more epochs, or wait for more reports."),
-    );
+    const detected = answer.percentiles.length
+      ? "Percentiles are below; no single range is detected"
+      : "No value is detected";
+    flags.push(note(`${detected}: select more epochs, or wait for more reports.`));
   }
   return flags;
 }
