@@ -139,7 +139,17 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
         needed = {"permanent_epsilon"}
     else:
         names, needed = names_of("listed", "epsilon", "categories"), set[str]()
-    given_parameters = _given_parameters(statements, needed)
+    # The written numbers that a mechanism is built from must be those that are needed.
+    written_names = ["permanent_epsilon", "low", "high", "buckets"]
+    if "buckets" not in needed:
+        written_names.append("percentiles")
+    given_parameters = {name: statements[name] for name in written_names if name in statements}
+    if given_parameters.keys() != needed:
+        wrong = ", ".join(sorted(given_parameters.keys() ^ needed))
+        raise BadParameter(
+            "with auto, a number takes low, high and perhaps buckets, with these percentiles, and "
+            f"values take permanent_epsilon: correct {wrong}"
+        )
     arguments = {"epsilon": epsilon, **given_parameters} | (
         {} if categories is None else {"categories": categories}
     )
@@ -162,21 +172,6 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     best = min(equal, key=lambda option: (option.payload_bytes, option.cells, option.stderr))
     others = [option for option in options if option is not best]
     return Choice(reports, best, min(others, key=lambda option: option.stderr, default=None))
-
-
-def _given_parameters(statements: Mapping[str, Any], needed: set[str]) -> dict[str, Any]:
-    """The written numbers that a mechanism is built from, which must be those that are needed."""
-    names = ["permanent_epsilon", "low", "high", "buckets"]
-    if "buckets" not in needed:
-        names.append("percentiles")
-    numbers = {name: statements[name] for name in names if name in statements}
-    if numbers.keys() != needed:
-        wrong = ", ".join(sorted(numbers.keys() ^ needed))
-        raise BadParameter(
-            "with auto, a number takes low, high and perhaps buckets, with these percentiles, and "
-            f"values take permanent_epsilon: correct {wrong}"
-        )
-    return numbers
 
 
 def option_of(mechanism: AnyMechanism, parameters: Mapping[str, float], stderr: float) -> Option:

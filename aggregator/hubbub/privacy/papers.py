@@ -103,6 +103,15 @@ def _facts(catalog: Catalog) -> dict[str, Any]:
             f"reports contain no name; their public fields ({', '.join(fields)}) separate groups "
             "of devices; more fields make smaller groups"
         )
+    runs = catalog.runs
+    shared = f"{DECIDE}: who runs the shuffler and the aggregator ([runs] of the catalog)."
+    if runs:
+        shared = f"No: {runs.aggregator} runs both services."
+    if runs and runs.apart:
+        shared = (
+            f"{runs.shuffler} and {runs.aggregator} process it; it is not shared if both do so on "
+            f"your behalf: {DECIDE}."
+        )
     issuer = ""
     if catalog.tokens:
         issuer = (
@@ -121,7 +130,7 @@ def _facts(catalog: Catalog) -> dict[str, Any]:
         "kems": ", ".join(sorted({metric.kem for metric in metrics})),
         "fewest": min(metric.fewest for metric in metrics),
         "issuer": issuer,
-        "shared": _shared_text(catalog),
+        "shared": shared,
     }
 
 
@@ -139,18 +148,6 @@ def _facts_of(metric: Metric) -> dict[str, Any]:
         "verdict": verdict(metric.report_loss),
         "crowd": crowd,
     }
-
-
-def _shared_text(catalog: Catalog) -> str:
-    runs = catalog.runs
-    if runs is None:
-        return f"{DECIDE}: who runs the shuffler and the aggregator ([runs] of the catalog)."
-    if runs.apart:
-        return (
-            f"{runs.shuffler} and {runs.aggregator} process it; it is not shared if both do so on "
-            f"your behalf: {DECIDE}."
-        )
-    return f"No: {runs.aggregator} runs both services."
 
 
 def _group_statements(

@@ -126,7 +126,11 @@ def read_metric(
         chosen, parameters, choice = resolve(mechanism, settings["epsilon"], categories, own_values)
         settings |= {"mechanism": chosen, "parameters": parameters, "choice": choice}
         settings |= {"values": values, "ranges": ranges_of(table.get("parts"))}
-        built = _build_metric(name, context, settings | _with_arms(settings, context.experiments))
+        arguments = arguments_of(Metric, settings | _with_arms(settings, context.experiments))
+        built = Metric(name=name, caps=context.caps, filled=context.filled, **arguments)
+        ends = [*built.edges, *(built.parameters[end] for end in _ENDS if end in built.parameters)]
+        if built.alert and ends:
+            built.alert.check_says_something(min(ends), max(ends))
         built = with_wishes(wishes, built, wrong)
     except BadParameter as error:
         field, colon, problem = str(error).partition(": ")
@@ -157,15 +161,6 @@ def _with_arms(
 
 
 _ENDS: Final = ("low", "high")
-
-
-def _build_metric(name: str, context: Around, fields: Mapping[str, Any]) -> Metric:
-    arguments = arguments_of(Metric, fields)
-    metric = Metric(name=name, caps=context.caps, filled=context.filled, **arguments)
-    ends = [*metric.edges, *(metric.parameters[end] for end in _ENDS if end in metric.parameters)]
-    if metric.alert and ends:
-        metric.alert.check_says_something(min(ends), max(ends))
-    return metric
 
 
 def _independent_fields(table: Mapping[str, Any], complain: Complain) -> dict[str, Any]:
