@@ -350,7 +350,7 @@ def test_a_taken_port_and_plain_text_abroad_are_refused(
     monkeypatch.setenv("HUBBUB_REDIS_URL", redis_url)
     for address in ("127.0.0.1:70710", "127.0.0.1"):
         refused = re.escape(
-            f"--listen '{address}' is not an address; write HOST:PORT, with a port of"
+            f"--listen '{address}' is not an address; write HOST:PORT, with a port in"
         )
         with pytest.raises(BadParameter, match=refused):
             shuffler_settings.parse([*shuffler[1:], "--listen", address])
