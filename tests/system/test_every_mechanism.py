@@ -193,7 +193,6 @@ def test_answers_show_a_consistent_histogram_beside_the_estimates(
     assert mean["consistent"] is None
 
 
-@pytest.mark.thorough
 def test_strings_that_nobody_listed_are_found(
     run: LocalRun, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -225,7 +224,6 @@ def test_strings_that_nobody_listed_are_found(
     assert "finds no strings" in refusal_of(capsys, "discover", "grr", *where)
 
 
-@pytest.mark.thorough
 def test_strings_that_most_devices_find_are_counted_by_the_others(
     run: LocalRun, tmp_path: Path, capsys: Capture
 ) -> None:
