@@ -37,7 +37,7 @@ EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 
 
 def _settings() -> list[tuple[str, dict[str, Any]]]:
-    """Every mechanism at five settings; those whose errors are drawn, at the first and the last."""
+    """Every mechanism at five settings; those whose errors are drawn, at the first or the last."""
     settings: list[tuple[str, dict[str, Any]]] = []
     for epsilon, d in zip(EPSILONS, (12, 20, 24, 32, 40), strict=True):
         listed = {"epsilon": epsilon, "categories": d}
@@ -46,22 +46,24 @@ def _settings() -> list[tuple[str, dict[str, Any]]]:
         settings += [(name, listed) for name in ("grr", "hadamard", "projective")]
         settings += [("rr", {"epsilon": epsilon}), ("long.grr", lasting)]
         settings += [(name, {**ends, "buckets": min(d, 20)}) for name in ("wave", "haar")]
-        if epsilon not in (EPSILONS[0], EPSILONS[-1]):
-            continue
-        chain = {"f": 0.6 / epsilon**0.5, "p": 0.1, "q": 0.8}
-        sketch = {"epsilon": epsilon, "hashes": d, "width": 16}
-        bloom = {"bits": 16, "hashes": 1 + d % 8 // 4, "cohorts": 20, "f": 0.45 / epsilon}
-        settings += [(name, listed) for name in ("unary.sue", "unary.oue", "subset")]
-        settings += [(name, lasting) for name in ("long.hash", "long.unary")]
-        settings += [(name, sketch) for name in ("cms", "hcms", "local_hash")]
-        settings += [
-            ("rappor.basic", {"categories": d, **chain}),
-            ("rappor", {**bloom, "p": 0.2, "q": 0.8}),
-            ("buckets", {**ends, "buckets": d, "sampled": 3}),
-            ("pairs", {"epsilon": epsilon, "sizes": (2, 3, d // 4)}),
-            ("privset", {"epsilon": epsilon, "categories": d, "most": 1 + d % 3}),
-        ]
-    return settings
+    first, last = ({"epsilon": 0.5, "categories": 12}, {"epsilon": 4.0, "categories": 40})
+    sketch = {"epsilon": 0.5, "hashes": 12, "width": 16}
+    bloom = {"bits": 16, "hashes": 1, "cohorts": 20, "f": 0.1125, "p": 0.2, "q": 0.8}
+    return [
+        *settings,
+        ("unary.sue", first),
+        ("unary.oue", last),
+        ("subset", last),
+        ("long.hash", {**first, "permanent_epsilon": 1.0}),
+        ("long.unary", {**last, "permanent_epsilon": 8.0}),
+        *((name, sketch) for name in ("cms", "local_hash")),
+        ("hcms", {**sketch, "epsilon": 4.0}),
+        ("rappor.basic", {"categories": 12, "f": 0.85, "p": 0.1, "q": 0.8}),
+        ("rappor", bloom),
+        ("buckets", {"epsilon": 0.5, "low": -2, "high": 5, "buckets": 12, "sampled": 3}),
+        ("pairs", {"epsilon": 4.0, "sizes": (2, 3, 10)}),
+        ("privset", {**last, "most": 2}),
+    ]
 
 
 MEANS: list[tuple[str, dict[str, Any]]] = [
@@ -216,7 +218,7 @@ def test_totals_are_drawn_from_their_law(mechanism: AnyMechanism) -> None:
             second += float(probability) * np.outer(vector, vector)
         mean += number * first
         covariance += number * (second - np.outer(first, first))
-    drawn = np.array([draw(mechanism, values, counts, chance).cells for _ in range(1500)])
+    drawn = np.array([draw(mechanism, values, counts, chance).cells for _ in range(800)])
     variances = np.diag(covariance)
     off = np.abs(drawn.mean(axis=0) - mean)
     assert (off <= 6 * np.sqrt(variances / len(drawn)) + 1e-9).all()
@@ -227,13 +229,9 @@ def test_totals_are_drawn_from_their_law(mechanism: AnyMechanism) -> None:
 DETECTED: list[tuple[MetricDraft, str]] = [
     (MetricDraft(kind="values", size=16), "unary.oue"),
     (MetricDraft(kind="values", size=16), "grr"),
-    (MetricDraft(kind="values", size=20), "subset"),
-    (MetricDraft(kind="values", size=12), "projective"),
     (MetricDraft(kind="values", size=12, permanent_epsilon=3.0), "long.unary"),
-    (MetricDraft(kind="values", size=12, permanent_epsilon=3.0), "long.hash"),
     (MetricDraft(kind="ranges", size=12), "buckets"),
     (MetricDraft(kind="ranges", size=8), "wave"),
-    (MetricDraft(kind="ranges", size=8), "haar"),
     (MetricDraft(kind="strings", size=15), "rappor"),
     (MetricDraft(kind="strings", size=30), "cms"),
     (MetricDraft(kind="sets", size=12, most=2), "privset"),
