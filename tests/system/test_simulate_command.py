@@ -417,12 +417,12 @@ def test_figures_are_rehearsed_by_arm(folder: Path, capsys: Capture, metric: str
     mechanism = "grr" if "steps" in fields else "auto"
     entry = _metric(metric, mechanism, f"epsilon = 4.0\n{fields}")
     (folder / "metrics.toml").write_text(catalog_toml(ARMS, entry))
-    document, output = _rehearsal_output(capsys, metric, people, "--runs", "10")
+    document, output = _rehearsal_output(capsys, metric, people, "--runs", "4")
     for run in document["runs"]:
         figures = {row["part"]: row["true"] for row in run["figures"]}
         assert figures == pytest.approx(truths)
     coverage = document["summary"]["coverage_figures"]
-    assert coverage >= 0.95 - Z * sqrt(0.95 * 0.05 / (10 * len(truths)))
+    assert coverage >= 0.95 - Z * sqrt(0.95 * 0.05 / (4 * len(truths)))
     assert re.search("menu=new .*(visit to cart|crashed per started)", output)
 
 
