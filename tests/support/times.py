@@ -1,7 +1,7 @@
 """What every test costs: a pytest plugin records it, `make test-times` writes the table.
 
-Processor seconds include child processes that have ended; waiting is wall time minus those.
-A service that many tests share is counted where its fixture starts and ends it.
+Processor seconds include those of all processes below this one, also of a service or a browser that
+many tests share, in the test that uses them; waiting is wall time minus those.
 """
 
 import json
@@ -32,6 +32,19 @@ def _count(event: str, arguments: tuple[Any, ...]) -> None:
         _started["redis"] += program.startswith(("redis-server", "valkey-server"))
 
 
+def _processor_seconds(process: str = "self") -> float:
+    """Of a process and all below it: those that run, and those that have ended."""
+    folder = Path("/proc", process)
+    try:
+        after_name = (folder / "stat").read_text().rpartition(")")[2].split()
+        threads = [path.read_text() for path in folder.glob("task/*/children")]
+    except OSError:  # it has just ended
+        return 0.0
+    ticks = sum(map(int, after_name[11:15]))
+    below = (_processor_seconds(child) for text in threads for child in text.split())
+    return ticks / os.sysconf("SC_CLK_TCK") + sum(below)
+
+
 def pytest_configure() -> None:
     sys.addaudithook(_count)
     RECORDS.mkdir(parents=True, exist_ok=True)
@@ -39,13 +52,13 @@ def pytest_configure() -> None:
 
 def _phase(item: pytest.Item, phase: str) -> Iterator[None]:
     _started.clear()
-    wall, cpu = monotonic(), sum(os.times()[:4])
+    wall, cpu = monotonic(), _processor_seconds()
     yield
     record = {
         "test": item.nodeid,
         "phase": phase,
         "wall": monotonic() - wall,
-        "cpu": sum(os.times()[:4]) - cpu,
+        "cpu": _processor_seconds() - cpu,
         **_started,
     }
     with (RECORDS / f"{os.getpid()}.jsonl").open("a") as file:
