@@ -1,4 +1,4 @@
-"""Alarms: false ones no oftener than promised, in a thousand epochs drawn from the exact law."""
+"""Alarms: false ones no oftener than promised, in 600 epochs drawn from the exact law."""
 
 import asyncio
 from collections import Counter
@@ -22,7 +22,7 @@ from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import metric_toml
 from tests.support.fakes import MemoryStore
 
-EPOCHS = 1000
+EPOCHS = 600
 RUN = 20
 CHANCE_OF_FAILURE = 1e-6
 EVERY = EstimateQuery(range=EpochRange(epochs="all"))
