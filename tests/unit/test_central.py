@@ -236,10 +236,9 @@ def test_noise_dummies_are_chosen_and_the_shuffler_gets_their_law(
     assert (shift, stream["values"], stream["min_batch"]) == (61, 4, 30_000)
 
 
-@pytest.mark.parametrize("word", [pytest.param("noise", marks=pytest.mark.thorough), "auto"])
-def test_noise_dummies_of_a_mean_name_each_of_its_steps(tmp_path: Path, word: str) -> None:
+def test_noise_dummies_of_a_mean_name_each_of_its_steps(tmp_path: Path) -> None:
     text = THEME.replace(VALUES, NUMBER)
-    noisy = _read(tmp_path, text + f'dummies = "{word}"\n')
+    noisy = _read(tmp_path, text + 'dummies = "auto"\n')
     steps = int(noisy.parameters["steps"])
     crowd = crowd_in(noisy)
     assert (noisy.mechanism, noisy.epsilon, crowd.dummies) == ("mean.piecewise", 8, 0)
@@ -297,7 +296,6 @@ def test_dummies_that_fix_a_sum_are_sealed_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        pytest.param('dummies = "noise"', marks=pytest.mark.thorough),
         pytest.param('dummies = "auto"', marks=pytest.mark.thorough),
         NOISE,
     ],
