@@ -94,11 +94,11 @@ REDIRECTED = {
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("command", "redirection"),
-    [("catalog check", redirection) for redirection in REDIRECTED]
-    + [
-        (command, redirection)
-        for command in ("--help", "--version", "shuffler --help")
-        for redirection in (">&-", ">/dev/full", "2>/dev/full")
+    [
+        *(("catalog check", redirection) for redirection in REDIRECTED),
+        ("--help", ">&-"),
+        ("--version", ">/dev/full"),
+        ("shuffler --help", "2>/dev/full"),
     ],
 )
 def test_lost_output_is_an_error_and_lost_errors_are_not(
@@ -414,8 +414,10 @@ def _pressed(up: "subprocess.Popen[str]") -> bool:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-@pytest.mark.parametrize("begun", ["redis-shuffler/redis.log", "log/shuffler.log"])
+@pytest.mark.parametrize(
+    ("begun", "number"),
+    [("redis-shuffler/redis.log", signal.SIGHUP), ("log/shuffler.log", signal.SIGINT)],
+)
 def test_a_demo_that_is_ended_as_it_starts_leaves_no_process(
     tmp_path: Path, begun: str, number: int
 ) -> None:
