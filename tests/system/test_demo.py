@@ -29,7 +29,7 @@ from tests.support.waiting import HANG_SECONDS, eventually
 pytestmark = pytest.mark.thorough
 
 DEVICES = 1200
-PEOPLE = 2500
+PEOPLE = 1200
 
 
 def test_the_demo_counts_everything_once_and_its_intervals_hold(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_the_demo_counts_everything_once_and_its_intervals_hold(tmp_path: Path) 
         "the randomized payload, in hex",
         "not even someone who breaks",
         "nobody reported then",
-        "asked of the same 2,500 people in both ways",
+        "asked of the same 1,200 people in both ways",
         "a past to",
         "--keep leaves",
     ):
