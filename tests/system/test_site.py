@@ -8,22 +8,18 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from functools import partial
 from html.parser import HTMLParser
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import pytest
 
-from docs.site.__main__ import CONFIGURATION, rendered
+from docs.site.__main__ import CONFIGURATION, main
 from docs.site.gather import PROJECT, gather
 from hubbub.installation.child_process import free_port
 from tests.interfaces.browser import chromium
 from tests.support import web
-from tests.support.programs import run_program
 
 pytestmark = pytest.mark.thorough
 
@@ -67,20 +63,43 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _build_site(tmp_path_factory.mktemp("site"))
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("site")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(out: Path) -> Iterator[str]:
+    """Where `make docs` shows the site, until Ctrl-C."""
+    port, log = free_port(), out / "requests.log"
+    url = f"http://127.0.0.1:{port}/"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            [sys.executable, "-m", "docs.site", "--out", str(out), "--port", str(port)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"{url} until Ctrl-C\n", log.read_text()
+        assert not log.read_text()
+        yield url
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 0
+
+
+@pytest.fixture(scope="module")
+def site(out: Path, address: str) -> Path:
+    assert address
+    return out / "html"
 
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[str, Page]:
     return {path.relative_to(site).as_posix(): Page(path) for path in site.rglob("*.html")}
-
-
-def _build_site(out: Path) -> Path:
-    done = run_program(sys.executable, "-m", "docs.site", "--build", "--out", str(out), cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return out / "html"
 
 
 def _nav(entries: list[Any]) -> Iterator[str]:
@@ -130,11 +149,18 @@ def test_no_page_loads_anything_from_elsewhere(site: Path, pages: dict[str, Page
         assert not re.search(r'class="[^"]*\b(mermaid|glightbox|pyodide)\b', path.read_text()), path
 
 
-def test_broken_links_end_the_build(tmp_path: Path) -> None:
-    gather(tmp_path / "pages")
-    wrong = "[a page](nowhere.md) and [a part](glossary.md#nothing)"
-    (tmp_path / "pages" / "glossary.md").write_text(f"# Glossary\n\n{wrong}\n")
-    output = rendered(tmp_path)
+def test_broken_links_end_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def gather_broken_links(pages: Path) -> None:
+        gather(pages)
+        wrong = "[a page](nowhere.md) and [a part](glossary.md#nothing)"
+        (pages / "glossary.md").write_text(f"# Glossary\n\n{wrong}\n")
+
+    monkeypatch.setattr("docs.site.__main__.gather", gather_broken_links)
+    monkeypatch.setattr("sys.argv", ["docs.site", "--build", "--out", str(tmp_path)])
+    assert main() == 1
+    output = capsys.readouterr().err
     assert "page does not exist" in output
     assert "anchor does not exist" in output
 
@@ -154,40 +180,24 @@ def test_the_docs_search_finds_pages_and_no_source(site: Path) -> None:
     assert not [item["location"] for item in items if item["location"].startswith("source/")]
 
 
-def test_the_docs_site_loads_nothing_from_other_hosts_and_its_search_works(site: Path) -> None:
-    handler = partial(SimpleHTTPRequestHandler, directory=site)
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, chromium() as browser:
-        Thread(target=server.serve_forever, daemon=True).start()
-        here = f"http://127.0.0.1:{server.server_port}/"
+def test_the_docs_site_loads_nothing_from_other_hosts_and_its_search_works(address: str) -> None:
+    with chromium() as browser:
         page = browser.new_page()
         urls: list[str] = []
         console_lines: list[str] = []
         page.on("request", lambda request: urls.append(request.url))
         page.on("console", lambda message: console_lines.append(message.text))
         for name in ("", "architecture/", "client/", "operate/services/"):
-            page.goto(here + name)
+            page.goto(address + name)
             page.wait_for_load_state("networkidle")
         page.get_by_role("button", name="Search").first.click()
         page.keyboard.type("hyperplane")
         page.get_by_text(re.compile(r"^\d+ results$")).wait_for()
-        server.shutdown()
-    assert [url for url in urls if not url.startswith((here, "data:", "blob:"))] == []
+    assert [url for url in urls if not url.startswith((address, "data:", "blob:"))] == []
     assert console_lines == []
 
 
-def test_the_docs_are_served_on_this_machine_only_until_ctrl_c(tmp_path: Path) -> None:
-    port = free_port()
-    with subprocess.Popen(
-        [sys.executable, "-m", "docs.site", "--out", str(tmp_path), "--port", str(port)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == f"http://127.0.0.1:{port}/ until Ctrl-C\n"
-        page = web.get(f"http://127.0.0.1:{port}/")
-        process.send_signal(signal.SIGINT)
-        assert process.wait() == 0
+def test_the_docs_are_served_on_this_machine(address: str) -> None:
+    page = web.get(address)
     assert page.status_code == 200
     assert "Where to start" in page.text
