@@ -8,6 +8,7 @@ certificate can pose as it, not even on one machine, where all have the same nam
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -126,7 +127,13 @@ def renew_certificates(
             except x509.ExtensionNotFound:
                 authority = sign_certificate(name, signing, authority.not_valid_after_utc)
                 by_name[name] = authority
-            dialled = [*_host_names(folder / f"{role}.pem"), *names.get(role, ())]
+            former = x509.load_pem_x509_certificate((folder / f"{role}.pem").read_bytes())
+            dialled: list[str] = []
+            with suppress(x509.ExtensionNotFound):  # an analyst has no host names
+                hosts = former.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+                kinds = x509.DNSName, x509.IPAddress
+                dialled += [str(host.value) for host in hosts.value if isinstance(host, kinds)]
+            dialled += names.get(role, ())
             fresh[role] = _certify(role, dialled, authority, signing)
         paths = authorities / "ca.pem", folder / "ca.pem"
         bundles = {path: _with_forms_of(by_name, path) for path in paths}
@@ -189,16 +196,6 @@ def _signing(authorities: Path, role: str) -> ec.EllipticCurvePrivateKey:
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise TypeError(role)
     return key
-
-
-def _host_names(path: Path) -> list[str]:
-    """The host names in a certificate."""
-    certificate = x509.load_pem_x509_certificate(path.read_bytes())
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return []
-    return [str(name.value) for name in names if isinstance(name, (x509.DNSName, x509.IPAddress))]
 
 
 def _with_forms_of(by_name: Mapping[x509.Name, x509.Certificate], path: Path) -> bytes:
