@@ -14,7 +14,10 @@ import numpy.typing as npt
 from hubbub.analysis.families import draw
 from hubbub.analysis.percentiles import percentile_shifts, percentiles_of, shares_below
 from hubbub.analysis.ranks import Ranks, ranks_of
+from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals, build
+from hubbub.sealing.count_noise import CountNoise
+from tests.statistics.calibration.hidden import noisy_totals
 from tests.statistics.calibration.statement import Counted, Setting, Statement
 
 Floats = npt.NDArray[np.float64]
@@ -97,15 +100,23 @@ ENDS: Final[Mapping[str, Callable[[int], Floats]]] = {
 
 
 def draw_ranks(
-    mechanism: AnyMechanism, true_counts: Floats, chance: np.random.Generator, dummies: int = 0
+    mechanism: AnyMechanism,
+    true_counts: Floats,
+    chance: np.random.Generator,
+    dummies: int | CountNoise = 0,
 ) -> Ranks:
-    """The ranks of those who reported, from totals of their exact law, over edges 0, 1, 2, ..."""
+    """The ranks of those who reported, from totals of their exact law, over edges 0, 1, 2, ...
+
+    dummies: a fixed number, or the law of that of each value.
+    """
     numeric = mechanism.VALUES == "numbers"
     values = (
         [place + 0.5 for place in range(len(true_counts))] if numeric else range(len(true_counts))
     )
     totals = draw(mechanism, values, true_counts.astype(int).tolist(), chance)
-    if dummies:
+    if isinstance(dummies, CountNoise):
+        totals = noisy_totals(dummies, totals, chance)
+    elif dummies:
         more = chance.multinomial(dummies, np.full(len(totals.cells), 1 / len(totals.cells)))
         cells = (np.array(totals.cells) + more).tolist()
         totals = Totals(cells=cells, reports=totals.reports, dummies=dummies)
@@ -125,7 +136,7 @@ def _tried(
     mechanism: AnyMechanism,
     of_shape: Floats,
     reports: int,
-    dummies: int,
+    dummies: int | CountNoise,
     chance: np.random.Generator,
 ) -> Iterator[Counted]:
     true_counts = chance.multinomial(reports, of_shape / of_shape.sum()).astype(np.float64)
@@ -183,6 +194,8 @@ SETTINGS: Sequence[Setting] = (
                 ("haar", 2.0, 64, 1_000_000, 0, 40),
                 ("grr", 6.0, 64, 1000, 2000, 50),  # of a crowd with dummies
                 ("grr", 7.0, 64, 100_000, 4000, 50),
+                ("grr", 8.0, 20, 1000, noise_of(4.04, 69) or 0, 50),  # at central epsilon 0.5
+                ("grr", 8.0, 20, 100_000, noise_of(2.02, 36) or 0, 50),
                 ("unary.oue", 1.0, 16, 20_000, 0, 50),
                 ("subset", 2.0, 16, 20_000, 0, 50),
                 ("buckets", 2.0, 16, 20_000, 0, 50),
