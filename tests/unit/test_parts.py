@@ -66,7 +66,10 @@ def test_the_limits_of_auto_hold_also_for_a_single_mechanism(tmp_path: Path) -> 
         ('parts = { a = ["x", "y"], b = ["x", "x"] }', "b: lists a value twice"),
         ('parts = { "a=b" = ["x", "y"], c = ["x", "y"] }', 'holds "="; rename it'),
         (f'{PARTS}\nrelease = {{ mechanism = "laplace", epsilon = 1.0 }}', 'leave "release" out'),
-        ("parts = { a = { edges = [3, 1, 2] }, b = [true, false] }", "a: edges must be a list"),
+        (
+            "parts = { a = { edges = [3, 1, 2] }, b = [true, false] }",
+            "a: edges must ascend: write 1, 2, 3",
+        ),
         (
             'parts = { a = { edges = [0, 1, 2], kind = "duration" }, b = [true, false] }',
             "a: unit: of a duration it must be one of us, ms",
