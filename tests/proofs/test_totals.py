@@ -14,7 +14,7 @@ from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.number_range import dummies_variance
 from hubbub.sealing.count_noise import CountNoise
-from hubbub.sealing.value_noise import ValueNoise
+from hubbub.sealing.value_dummies import ValueNoise
 
 VALUES = 3
 NUMBERS = {0: 0.25, 1: 0.5, 2: 0.25}

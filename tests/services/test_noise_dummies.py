@@ -17,7 +17,7 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_lists import RedisServer
 from hubbub.sealing.count_noise import CountNoise
 from hubbub.sealing.hpke import open_sealed, seal_info
-from hubbub.sealing.value_noise import ValueNoise
+from hubbub.sealing.value_dummies import ValueNoise
 from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler.crowd_release import Departures, SideTasks, sealed_dummies
 from hubbub.shuffler.grpc_door import OperatorService

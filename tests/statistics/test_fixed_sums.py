@@ -26,7 +26,7 @@ from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import profile
 from hubbub.sealing.count_noise import CountNoise
-from hubbub.sealing.value_noise import ValueNoise
+from hubbub.sealing.value_dummies import ValueNoise
 
 
 def _crowd(noise: ValueNoise) -> ShuffledEpoch:

@@ -20,7 +20,7 @@ from hubbub.errors.development_messages import wrong_place
 from hubbub.sealing.count_noise import CountNoise
 from hubbub.sealing.hpke import seal
 from hubbub.sealing.kems import KEMS, SEAL_BYTES, X25519, X_WING, Kem, PublicKey, x_wing_public
-from hubbub.sealing.value_noise import ValueNoise
+from hubbub.sealing.value_dummies import ValueNoise
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
 

@@ -18,7 +18,7 @@ from hubbub.mechanisms.probability import exp_at_most
 
 if TYPE_CHECKING:
     from hubbub.sealing.count_noise import CountNoise
-    from hubbub.sealing.value_noise import ValueNoise
+    from hubbub.sealing.value_dummies import ValueNoise
 
 MAX_SEALED: Final = 500_000
 """How many dummies the shuffler seals for an epoch at most: a minute of time, 25 MB of Redis."""
@@ -42,7 +42,7 @@ def can_seal(crowd: Crowd, values: float) -> bool:
 
 
 def _value_noise(noise: "CountNoise", values: int, summed: "CountNoise | None") -> "ValueNoise":
-    from hubbub.sealing.value_noise import ValueNoise  # noqa: PLC0415 of few crowds
+    from hubbub.sealing.value_dummies import ValueNoise  # noqa: PLC0415 of few crowds
 
     return ValueNoise(noise, values, summed)
 

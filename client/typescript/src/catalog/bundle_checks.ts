@@ -549,7 +549,7 @@ function refuseConflicts(entry: Table): void {
 
 /**
  * How many noise dummies the shuffler seals, by scale, shift and scale of their sum; infinite for
- * too small a scale: as ValueNoise of client/hubbub/sealing/value_noise.py.
+ * too small a scale: as ValueNoise of client/hubbub/sealing/value_dummies.py.
  */
 function sealedDummies(values: number, [scale = 0, shift = 0, sumScale = 0]: number[]): number {
   if ([scale, sumScale].some((noiseScale) => noiseScale && noiseScale < MIN_SCALE)) return Infinity;

@@ -36,7 +36,7 @@ from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan, row
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.sealing.value_noise import ValueNoise
+from hubbub.sealing.value_dummies import ValueNoise
 
 Way = dict[str, Any]
 """One way to be private: `way`, `epsilon_local` (None for a curator), `epsilon_central`, errors."""
