@@ -27,7 +27,7 @@ from hubbub.privacy.proofs.attack import (
 from hubbub.privacy.proofs.audit import Check
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.count_dummies import CountNoise
 from hubbub.sealing.value_dummies import ValueNoise
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.crowds import crowd_of

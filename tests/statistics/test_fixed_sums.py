@@ -25,7 +25,7 @@ from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import profile
-from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.count_dummies import CountNoise
 from hubbub.sealing.value_dummies import ValueNoise
 
 

@@ -18,7 +18,7 @@ from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noisy_counts import bare_delta
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.privacy.two_counts import TwoCounts
-from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.count_dummies import CountNoise
 from tests.support.commands import document_of
 from tests.support.crowds import crowd_of
 

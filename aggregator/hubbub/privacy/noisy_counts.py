@@ -49,7 +49,7 @@ from hubbub.privacy.noisy_lies import NoisyLies
 from hubbub.privacy.one_count import TAILS, splits
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch, convolved
 from hubbub.privacy.two_counts import TwoCounts, fits
-from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.count_dummies import CountNoise
 
 # Each chance is a product of a few that are right to 1e-10.
 _ROUNDING: Final = 1e-9

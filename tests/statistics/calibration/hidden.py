@@ -16,7 +16,7 @@ from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.privacy.noisy_answers import release_without_noise
 from hubbub.privacy.noisy_counts import law_of
-from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.count_dummies import CountNoise
 from hubbub.sealing.value_dummies import ValueNoise
 from tests.statistics.calibration.changes import ANY, DIFFERENCE, REQUESTED_BAND, SMALL_P
 from tests.statistics.calibration.few_reports import TINY_P

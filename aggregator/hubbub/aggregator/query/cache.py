@@ -33,7 +33,7 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, TotalsUnreadable
 from hubbub.mechanisms import Totals
 from hubbub.privacy.noisy_counts import law_of
-from hubbub.sealing.count_noise import CountNoise
+from hubbub.sealing.count_dummies import CountNoise
 from hubbub.sealing.value_dummies import ValueNoise
 
 # 365 epochs of 100,000 values, or a few thousand of small metrics.

@@ -17,7 +17,7 @@ from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
 
 if TYPE_CHECKING:
-    from hubbub.sealing.count_noise import CountNoise
+    from hubbub.sealing.count_dummies import CountNoise
     from hubbub.sealing.value_dummies import ValueNoise
 
 MAX_SEALED: Final = 500_000
@@ -128,7 +128,7 @@ def count_noise(metric: Any) -> "CountNoise | None":
 
 @lru_cache(maxsize=256)
 def _count_noise(epsilon: float, delta: float) -> "CountNoise":
-    from hubbub.sealing.count_noise import CountNoise  # noqa: PLC0415 of few crowds
+    from hubbub.sealing.count_dummies import CountNoise  # noqa: PLC0415 of few crowds
 
     return CountNoise.least(exp_at_most(epsilon), delta)
 

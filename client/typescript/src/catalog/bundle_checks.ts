@@ -568,7 +568,7 @@ function sealedDummies(values: number, [scale = 0, shift = 0, sumScale = 0]: num
 
 /**
  * The maximum number of dummies that hide the number of reports, except with probability delta: as
- * CountNoise.least() of client/hubbub/sealing/count_noise.py.
+ * CountNoise.least() of client/hubbub/sealing/count_dummies.py.
  */
 function mostDummies(epsilon: number, delta: number): number {
   const [odds, maxDelta] = [expAtMost(epsilon), exact(delta)];
