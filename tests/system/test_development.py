@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from hubbub.client.inspection import peek
+from hubbub.client.state_inspection import peek
 from hubbub.errors import HubbubError
 from hubbub.errors.development_messages import PROTECTS_NOBODY
 from tests.interfaces.browser import Watched, chromium

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from hubbub.client import FolderState, MemoryState, Outcome
-from hubbub.client.inspection import peek
 from hubbub.client.state.contract import PendingPayload
 from hubbub.client.state.journal import Journal
 from hubbub.client.state.witness import Witnesses
+from hubbub.client.state_inspection import peek
 from hubbub.errors import StateUnusable
 from tests.support.client_parts import client_state, refresh, store_reports
 from tests.support.devices import DATABASE, Device

@@ -26,8 +26,8 @@ from hubbub.client import (
     default_client,
 )
 from hubbub.client.doctor import device_checks, examine
-from hubbub.client.inspection import peek
 from hubbub.client.startup import WRONG_FILE
+from hubbub.client.state_inspection import peek
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import (
     BadParameter,

@@ -21,10 +21,10 @@ from typing import Any, Final, Literal
 from hubbub.bundles import Bundle, key_at, read_bundle
 from hubbub.bundles.encoding import MALFORMED, to_text
 from hubbub.catalog import EPOCH_SECONDS
-from hubbub.client.inspection import peek, state_folders
 from hubbub.client.settings import Settings
 from hubbub.client.startup import WRONG_FILE, state_home, transport_of
 from hubbub.client.state.contract import SENT
+from hubbub.client.state_inspection import peek, state_folders
 from hubbub.client.transport.contract import NotSent
 from hubbub.client.trust.store import possible_paths, read_places, read_trust
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable

@@ -265,7 +265,7 @@ def _folders_without_app(
     """Returns the folders without a known app: of version 0.1, or whose file of trust was lost."""
     if app in trust.pins:
         return []
-    from hubbub.client.inspection import read_vouched  # noqa: PLC0415 of an app that is not known
+    from hubbub.client.state_inspection import read_vouched  # noqa: PLC0415 of an app that is not known
 
     if state_dir:
         voucher = read_vouched(state_dir)

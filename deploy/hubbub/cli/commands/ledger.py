@@ -11,10 +11,10 @@ from typing import Any, Final, Literal
 from hubbub.bundles.encoding import to_text
 from hubbub.cli.terminal.output import likeliest, listing, say, short_payload, table
 from hubbub.cli.terminal.percentiles_and_candidates import read_candidates
-from hubbub.client.inspection import peek, state_folders
 from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
 from hubbub.client.settings import Settings
 from hubbub.client.startup import state_home
+from hubbub.client.state_inspection import peek, state_folders
 from hubbub.client.trust.store import possible_paths, read_places
 from hubbub.errors import StateUnusable
 from hubbub.errors.printable import visible
