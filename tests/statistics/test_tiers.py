@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from hubbub.analysis.answering import answer, answer_tiers
-from hubbub.analysis.families.tiers import choice_variance
+from hubbub.analysis.families.tiers_and_rows import choice_variance
 from hubbub.bundles import read_bundle
 from hubbub.errors import BatchTooSmall, UnknownMetric
 from hubbub.mechanisms import AnyMechanism, KeyedBits, Totals, build, tally

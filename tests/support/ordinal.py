@@ -14,7 +14,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import Expected, Statistic
 from hubbub.analysis.families.listed import Listed
-from hubbub.analysis.families.tiers import Columns, Tier, reports_of
+from hubbub.analysis.families.tiers_and_rows import Columns, Tier, reports_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals

@@ -12,7 +12,13 @@ from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.prefix_tree import Trees
-from hubbub.analysis.families.tiers import Columns, Tier, reports_of, sum_of_metrics, with_reports
+from hubbub.analysis.families.tiers_and_rows import (
+    Columns,
+    Tier,
+    reports_of,
+    sum_of_metrics,
+    with_reports,
+)
 from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.uncertainty.intervals import reach_of, selection_reach
 from hubbub.analysis.value_estimates import Mean, ValueEstimates, mean_of, means_of

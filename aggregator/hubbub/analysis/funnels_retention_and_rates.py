@@ -18,7 +18,7 @@ from numpy.polynomial.polynomial import polyval
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.comparisons.change import reach_of_worth
 from hubbub.analysis.families.joint_errors import Joint
-from hubbub.analysis.families.tiers import Tier
+from hubbub.analysis.families.tiers_and_rows import Tier
 from hubbub.analysis.families.vector import two_sums
 from hubbub.analysis.uncertainty.intervals import Bounds, fieller, reach_of
 

@@ -33,7 +33,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.listed import spreads
-from hubbub.analysis.families.tiers import merged_tiers, tier_scales
+from hubbub.analysis.families.tiers_and_rows import merged_tiers, tier_scales
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.catalog import Metric, Release

@@ -11,7 +11,7 @@ from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochSelection, SelectedTotals, TotalsByEpoch
 from hubbub.analysis.families.joint_errors import Joint
-from hubbub.analysis.families.tiers import with_reports
+from hubbub.analysis.families.tiers_and_rows import with_reports
 from hubbub.analysis.funnels_retention_and_rates import (
     UNFINISHED,
     Figure,

@@ -14,7 +14,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.families.tiers import records
+from hubbub.analysis.families.tiers_and_rows import records
 from hubbub.analysis.uncertainty.intervals import (
     FALSE_DISCOVERY_RATE,
     Tail,

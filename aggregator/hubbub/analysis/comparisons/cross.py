@@ -26,7 +26,7 @@ from hubbub.analysis.comparisons.association import (
 from hubbub.analysis.comparisons.table_covariance import Summed, table_covariance
 from hubbub.analysis.estimators.consistency import table_of_parts, tables, weights_for
 from hubbub.analysis.families import family_for
-from hubbub.analysis.families.tiers import Columns, Tier
+from hubbub.analysis.families.tiers_and_rows import Columns, Tier
 from hubbub.analysis.uncertainty.intervals import fieller, reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.draw_totals import numbers_of, vectors_of
-from hubbub.analysis.families.tiers import Tier, tier_scales
+from hubbub.analysis.families.tiers_and_rows import Tier, tier_scales
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.pairs import PairedParts

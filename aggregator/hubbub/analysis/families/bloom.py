@@ -21,7 +21,7 @@ from hubbub.analysis.families.draw_totals import (
     lasting_bits,
 )
 from hubbub.analysis.families.string_family import Strings, cohort_deviations
-from hubbub.analysis.families.tiers import Columns, Tier
+from hubbub.analysis.families.tiers_and_rows import Columns, Tier
 from hubbub.analysis.strings.decode import decode
 from hubbub.analysis.strings.decode_equations import Places, bloom_places
 from hubbub.analysis.uncertainty.intervals import FALSE_DISCOVERY_RATE

@@ -16,7 +16,7 @@ from numpy.random import Generator
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.draw_totals import Counts, check_size, one_hot_chances
-from hubbub.analysis.families.tiers import Columns, Tier, merged_tiers, tier_scales
+from hubbub.analysis.families.tiers_and_rows import Columns, Tier, merged_tiers, tier_scales
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter

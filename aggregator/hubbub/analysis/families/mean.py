@@ -13,7 +13,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import BitSum, Expected, Statistic, support_deviations
 from hubbub.analysis.families.draw_totals import one_hot_chances
 from hubbub.analysis.families.number_family import Numbers, people_variance_of
-from hubbub.analysis.families.tiers import Tier, reports_of
+from hubbub.analysis.families.tiers_and_rows import Tier, reports_of
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.tails import laplace_tail, sum_tail
 from hubbub.analysis.value_estimates import ValueEstimates, mean_of

@@ -19,7 +19,7 @@ from hubbub.analysis.families.draw_totals import (
     one_hot_chances,
 )
 from hubbub.analysis.families.listed import Listed
-from hubbub.analysis.families.tiers import Columns, Tier
+from hubbub.analysis.families.tiers_and_rows import Columns, Tier
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals

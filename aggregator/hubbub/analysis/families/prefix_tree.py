@@ -15,7 +15,7 @@ from hubbub.analysis.estimators.fast_pure_estimates import supports_of
 from hubbub.analysis.families.contract import BitSum, Expected, support_deviations
 from hubbub.analysis.families.draw_totals import Counts, draw_points
 from hubbub.analysis.families.string_family import Strings
-from hubbub.analysis.families.tiers import Columns, Tier, tier_scales
+from hubbub.analysis.families.tiers_and_rows import Columns, Tier, tier_scales
 from hubbub.analysis.strings.likely_strings import LikelyString, likely_strings
 from hubbub.analysis.strings.tree_search import Found, Places, discover
 from hubbub.analysis.uncertainty.intervals import bisected, end_of, reach_of, selection_bias

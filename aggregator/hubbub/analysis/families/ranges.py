@@ -29,7 +29,7 @@ from hubbub.analysis.families.contract import (
 )
 from hubbub.analysis.families.draw_totals import QUICK, Counts, check_size
 from hubbub.analysis.families.number_family import Numbers, people_variance_of, spread_of_variance
-from hubbub.analysis.families.tiers import Columns, Tier
+from hubbub.analysis.families.tiers_and_rows import Columns, Tier
 from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.analysis.value_estimates import ValueEstimates, mean_of
 from hubbub.mechanisms import Totals

@@ -12,7 +12,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import NO_SUMS, Expected, Family
 from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.families.listed import Listed
-from hubbub.analysis.families.tiers import Columns, Tier
+from hubbub.analysis.families.tiers_and_rows import Columns, Tier
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.privset import PrivSet

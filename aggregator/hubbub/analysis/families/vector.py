@@ -23,7 +23,7 @@ from hubbub.analysis.estimators.code_words import (
 )
 from hubbub.analysis.families.contract import BitSum, Expected, Family, support_deviations
 from hubbub.analysis.families.draw_totals import Counts
-from hubbub.analysis.families.tiers import Tier, reports_of, tier_scales
+from hubbub.analysis.families.tiers_and_rows import Tier, reports_of, tier_scales
 from hubbub.analysis.value_estimates import ValueEstimates, means_of
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import Totals
