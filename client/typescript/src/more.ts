@@ -27,7 +27,7 @@ export { hear } from "./client/notices.js";
 export { mergedWithWitness } from "./client/witness_merge.js";
 export { Local } from "./client/local.js";
 export { memoOf } from "./client/memo.js";
-export { note } from "./client/past.js";
+export { note } from "./client/past_events.js";
 export { tokenStoreOf } from "./client/token_store.js";
 export { view } from "./client/ledger_view.js";
 export { relayAndIssuer } from "./transport/relay_and_issuer.js";

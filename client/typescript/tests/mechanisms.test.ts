@@ -9,7 +9,7 @@ import { exact, fraction, toNumber } from "../src/mechanisms/fraction.js";
 import { atLeast, atMost, expAtMost } from "../src/mechanisms/probability.js";
 import { gradient, place, toJudge, type LearnedExample } from "../src/mechanisms/gradient.js";
 import { indexIn, type Coded, type Randomizer } from "../src/mechanisms/randomizer.js";
-import { book, steps, topSums } from "../src/mechanisms/directions.js";
+import { book, steps, topSums } from "../src/mechanisms/direction_pool.js";
 import {
   survivalFunction,
   density,

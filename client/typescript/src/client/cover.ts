@@ -9,7 +9,7 @@ import { accountOf, accountsOf, type Account } from "./account.js";
 import type { Device } from "./device.js";
 import { withBoundedEpochs } from "./ledger.js";
 import type { Outcome } from "./outcome.js";
-import { keeping, reportPast } from "./past.js";
+import { keeping, reportPast } from "./past_events.js";
 import type { Reporter } from "./reporter.js";
 
 // The bundle and the notices are public, so all other epochs, in which no device sends anything,

@@ -6,7 +6,7 @@ import { UNASKED } from "./consent.js";
 import type { Accounts } from "./account.js";
 import { loadAccounts } from "./ledger.js";
 import { loadTrust, type Trust } from "./trust.js";
-import type { Wallet } from "./wallet.js";
+import type { Wallet } from "./token_wallet.js";
 
 /**
  * The state of this device, for all tabs, workers and processes. state: the random name of its

@@ -3,7 +3,7 @@
  * files in Node, memory in tests.
  */
 import type { Bytes } from "../mechanisms/packing.js";
-import type { Token } from "./wallet.js";
+import type { Token } from "./token_wallet.js";
 
 /** A payload that was sealed and charged, once and for all: a resend is the same bytes. */
 export interface StoredReport {

@@ -27,7 +27,7 @@ import type { State } from "./state.js";
 import type { StoredReport } from "./storage.js";
 import { workQueue } from "./work_queue.js";
 import { soon } from "./waits.js";
-import { EMPTY_WALLET, type Token, type Wallet } from "./wallet.js";
+import { EMPTY_WALLET, type Token, type Wallet } from "./token_wallet.js";
 
 const NONCE_BYTES = 16;
 const KEY_LETTERS = 16; // of the issuer's public key, in base64: enough to identify it
