@@ -1,6 +1,6 @@
 """What noisy numbers of reports reveal about whether one person reported, in one or many epochs.
 
-In one epoch it is `count_epsilon` at `delta`, by the drawn law (count_noise.py). In many epochs,
+In one epoch it is `count_epsilon` at `delta`, by the drawn law (count_dummies.py). In many epochs,
 the loss of each takes one of three values: the log ratio of a number and its outer neighbour, the
 same with a negative sign, or infinity for the last number of a side. So the total is binomial.
 """

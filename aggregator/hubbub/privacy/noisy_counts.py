@@ -23,7 +23,7 @@ in g, so chords between some g are an upper bound. For three values or more
 hubbub.privacy.noisy_lies gives less of S away, and more of who lied; the smaller of both counts.
 With two values S would give too much away: there a of the m hold v, and those who lie move from one
 to the other; all a are computed, in blocks, as in hubbub.privacy.one_count.
-Where the steps of a mean have further dummies (hubbub.sealing.value_dummies), the sum of all dummies'
+If the steps of a mean have further dummies (hubbub.sealing.value_dummies), the sum of all dummies'
 steps is a third secret number, drawn from D and moved by at most d - 1: with B the delta above,
 
     delta = sum over s of D(s) B(epsilon - log(D(s) / D(s - d + 1)))
