@@ -68,10 +68,8 @@ def test_a_finite_pool_is_no_worse_for_equal_people() -> None:
 @pytest.mark.parametrize(
     ("epsilon", "words", "books", "reports", "directions"),
     [
-        (8.0, 256, 256, 7500, 1),
         (8.0, 256, 256, 7500, 6),
         (4.0, 64, 256, 120_000, 1),
-        (4.0, 64, 256, 12_000, 30),
         (2.0, 32, 256, 50_000, 1),
         (4.0, 64, 64, 20_000, 50),
     ],
