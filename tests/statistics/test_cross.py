@@ -97,6 +97,20 @@ def test_independent_parts_of_few_reports_are_hardly_ever_called_associated() ->
     assert sum(any(cell.departs for cell in table.cells) for table in drawn) <= 14
 
 
+def test_one_person_in_a_rare_cell_is_no_association() -> None:
+    """200 tables: of 5% beyond 26, and of a hundredth beyond 12, with a chance below 1e-6 each."""
+    mechanism, chance = PairedParts(8.0, (4, 4)), np.random.default_rng(5)
+    listed, codes = listed_parts({"a": "stuv", "b": "stuv"}), [*mechanism.probes()]
+    shares = np.array([0.94, 0.02, 0.02, 0.02])
+    drawn = []
+    for _ in range(200):
+        counts = chance.multinomial(200, np.outer(shares, shares).reshape(-1)).tolist()
+        tiers = [(mechanism, draw(mechanism, codes, counts, chance))]
+        drawn.append(crossed(tiers, listed, answer(*tiers[0], listed), ("a", "b")))
+    assert sum(table.association.p_value < 0.01 for table in drawn) <= 12
+    assert sum(any(cell.departs for cell in table.cells) for table in drawn) <= 26
+
+
 @pytest.mark.thorough
 def test_census_tables_are_as_near_as_they_were_measured_and_intervals_hold() -> None:
     """Of six pairs, four times: V in nine of ten; shares within rows in 93 of 100."""

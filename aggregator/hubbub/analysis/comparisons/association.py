@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import gammaincc
 
 from hubbub.analysis.arrays import Floats
@@ -12,6 +13,8 @@ from hubbub.analysis.uncertainty.intervals import reach_of
 
 # A value whose share is below this many standard errors is merged with others.
 _SURE: Final = 3.0
+# Of so small a squared skewness no p-value shows anything.
+_NO_SKEWNESS: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,7 @@ class Table:
         feasible: the same, moved to possible values.
         spread: their covariance, row by row, if the population is `feasible`.
         independent: their covariance if the parts are independent (within each slice).
+        people: number of people, or at least that many, whose reports these are.
         margin_errors: approximate standard errors of the shares of a row and of a column.
     """
 
@@ -51,6 +55,7 @@ class Table:
     feasible: Floats
     spread: Floats
     independent: Floats
+    people: float
     margin_errors: tuple[float, float] = (0.0, 0.0)
 
 
@@ -75,7 +80,13 @@ def associated(
     feasible, errors = table.feasible, table.margin_errors
     departs, spread = _interaction(table.shares, table.feasible, table.independent)
     basis = _contrasts(departs.shape)
-    p_value = _wald(basis.T @ departs.reshape(-1), basis.T @ spread @ basis)
+    p_value = _independence_p_value(
+        basis.T @ departs.reshape(-1),
+        basis.T @ spread @ basis,
+        lines=basis.T @ _margin_projection(table.feasible),
+        independent=table.independent,
+        people=table.people,
+    )
     rows = _group_rows(feasible.sum(axis=1), errors[0])
     columns = _group_rows(feasible.sum(axis=0), errors[1])
     rare_rows, rare_columns = _rare_names(names[0], rows), _rare_names(names[1], columns)
@@ -100,12 +111,13 @@ def associated(
 
 
 def associated_within(
-    slices: Sequence[Table], share_maps: Sequence[Floats], independent: Floats
+    slices: Sequence[Table], share_maps: Sequence[Floats], independent: Floats, people: float
 ) -> Association:
-    """Wald's test of no interaction in any of several slices of a table together; no V.
+    """The test of no interaction in any of several slices of a table together; no V.
 
     `share_maps` compute each slice's shares from the whole table's; `independent` is the covariance
-    of the whole table, slice by slice, if the parts are independent within each.
+    of the whole table, slice by slice, if the parts are independent within each; `people` is as of
+    the whole table.
     """
     interactions, lines, spreads = [], [], []
     for table, share_map in zip(slices, share_maps, strict=True):
@@ -122,14 +134,33 @@ def associated_within(
     for place, spread in enumerate(spreads):  # includes the errors of the margins
         block = slice(place * size, (place + 1) * size)
         covariance[block, block] = spread
-    return without_v(_wald(np.concatenate(interactions), covariance))
+    p_value = _independence_p_value(
+        np.concatenate(interactions),
+        covariance,
+        lines=block_diag(*lines),
+        independent=independent,
+        people=people,
+    )
+    return without_v(p_value)
 
 
-def departures(table: Table) -> Floats:
-    """Each cell's distance from independence, in standard errors; same shape as the table."""
+def departures(table: Table) -> tuple[Floats, Floats]:
+    """Each cell's distance from independence, in standard errors, and its p-value; as the table.
+
+    The law of a cell with few people is skewed: p-values are of the shifted gamma law with the same
+    three moments (Pearson's type III).
+    """
     difference, spread = _interaction(table.shares, table.feasible, table.independent)
     errors = np.sqrt(np.maximum(np.diag(spread), 1e-30))
-    return difference / errors.reshape(difference.shape)
+    scores = difference.reshape(-1) / errors
+    moved = _margin_projection(table.feasible) / table.people
+    skewness = _events(table.independent, table.people) @ moved.T**3 / errors**3
+    shape = 4 / np.maximum(skewness**2, _NO_SKEWNESS)
+    above = gammaincc(
+        shape, np.maximum(shape + np.copysign(scores, scores * skewness) * np.sqrt(shape), 0.0)
+    )
+    p_values = 2 * np.minimum(above, 1 - above)
+    return scores.reshape(difference.shape), p_values.reshape(difference.shape)
 
 
 def _interaction(shares: Floats, feasible: Floats, spread: Floats) -> tuple[Floats, Floats]:
@@ -144,6 +175,11 @@ def _interaction(shares: Floats, feasible: Floats, spread: Floats) -> tuple[Floa
     return departures, linear_part @ spread @ linear_part.T
 
 
+def _events(independent: Floats, people: float) -> Floats:
+    """How many persons and lies a cell would have, by its variance, if each moves it by one."""
+    return people**2 * np.diag(independent)
+
+
 def _margin_projection(feasible: Floats) -> Floats:
     """The matrix that subtracts the margins' product from a table's cells, to first order."""
     rows, columns = feasible.sum(axis=1), feasible.sum(axis=0)
@@ -152,10 +188,34 @@ def _margin_projection(feasible: Floats) -> Floats:
     return np.asarray(np.kron(np.eye(len(rows)) - row_sums, np.eye(len(columns)) - column_sums))
 
 
-def _wald(vector: Floats, covariance: Floats) -> float:
-    """P-value of a vector at least this far from 0, in the metric of its covariance."""
-    square = float(vector @ np.linalg.solve(covariance, vector))
-    return float(gammaincc(len(vector) / 2, max(square, 0.0) / 2))
+def _independence_p_value(
+    vector: Floats,
+    covariance: Floats,
+    *,
+    lines: Floats,
+    independent: Floats,
+    people: float,
+) -> float:
+    """P-value of departures at least this far from 0.
+
+    The metric is that of their covariance, with at least one person squared for the variance of
+    each cell: otherwise one person in a cell where a tenth of one is expected would decide alone.
+    The law is the gamma law with the square's mean and variance (Satterthwaite 1946).
+
+    Args:
+        vector: departures from independence.
+        covariance: theirs if the parts are independent.
+        lines: by which the departures change with each cell's share.
+        independent: covariance of the cells' shares if the parts are independent.
+        people: as in `Table`.
+    """
+    events, moved = _events(independent, people), lines / people
+    lacking = np.maximum(1 - events, 0.0)
+    metric = np.linalg.inv(covariance + (moved * lacking) @ moved.T)
+    square, weights = float(vector @ metric @ vector), metric @ covariance
+    fourth = float(events @ (moved * (metric @ moved)).sum(axis=0) ** 2)
+    mean, variance = float(np.trace(weights)), 2 * float((weights * weights.T).sum()) + fourth
+    return float(gammaincc(mean**2 / variance, max(square, 0.0) * mean / variance))
 
 
 def _contrasts(shape: tuple[int, ...]) -> Floats:

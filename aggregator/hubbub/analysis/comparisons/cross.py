@@ -11,7 +11,6 @@ from itertools import product
 from typing import Any, Final
 
 import numpy as np
-from scipy.special import ndtri
 
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
@@ -101,12 +100,16 @@ class Cross:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """The requested table: its parts (slices, rows, columns), their places, and their values."""
+    """The requested table: its parts (slices, rows, columns), their places, and their values.
+
+    `people` is the least number of people whose reports contain one table of the mechanism.
+    """
 
     parts: tuple[str, ...]
     places: tuple[int, ...]
     names: tuple[Sequence[str], ...]
     reports: int
+    people: float
     confidence: float
 
     @property
@@ -148,6 +151,7 @@ def crossed(
         places=tuple(map(list(metric_parts).index, part_names)),
         names=tuple(metric_parts[part] for part in part_names),
         reports=max(answer.reports, 1),
+        people=max(answer.reports, 1) / repeats / mechanism.groups,
         confidence=answer.confidence,
     )
     used = [tier for tier in tiers if tier[1].reports]
@@ -258,6 +262,7 @@ def _whole_table(
         feasible=feasible,
         spread=covariance(sum_tables),
         independent=covariance([_with_shares(table, product_.reshape(-1)) for table in sum_tables]),
+        people=request.people,
     )
 
 
@@ -280,11 +285,11 @@ def _slice(whole: Table, number: int, margin_errors: tuple[float, float] = (0.0,
     block, shares, feasible = _block(whole, number), whole.shares[number], whole.feasible[number]
     spread, independent = whole.spread[block, block], whole.independent[block, block]
     size = float(feasible.sum())
-    share_map = np.eye(feasible.size)
+    share_map, people = np.eye(feasible.size), whole.people
     is_whole = len(whole.feasible) == 1
     is_sure = is_whole or min(size, float(shares.sum())) > _SURE * float(np.sqrt(spread.sum()))
     if is_sure and not is_whole:
-        shares, feasible = shares / shares.sum(), feasible / size
+        shares, feasible, people = shares / shares.sum(), feasible / size, people * size
         as_told = _share_map(feasible, size)
         share_map = _share_map(np.outer(feasible.sum(axis=1), feasible.sum(axis=0)), size)
         spread, independent = as_told @ spread @ as_told.T, share_map @ independent @ share_map.T
@@ -296,6 +301,7 @@ def _slice(whole: Table, number: int, margin_errors: tuple[float, float] = (0.0,
         feasible=feasible,
         spread=spread,
         independent=independent,
+        people=people,
         margin_errors=margin_errors,
     )
     return _Slice(table, share_map, sure=is_sure)
@@ -328,6 +334,7 @@ def _slice_associations(
         [split[number].table for number in sure_slices],
         [split[number].share_map for number in sure_slices],
         independent,
+        table.people,
     )
     return association, slices
 
@@ -341,13 +348,13 @@ def _rows(
     for number, part in enumerate(split):
         block = _block(table, number)
         spread = table.spread[block, block]
-        scores = departures(part.table) if part.sure else np.zeros_like(estimates[number])
-        figures = [*shares_within(estimates[number], spread, reach), scores]
+        flat = np.zeros_like(estimates[number]), np.ones_like(estimates[number])
+        judged = departures(part.table) if part.sure else flat
+        figures = [*shares_within(estimates[number], spread, reach), *judged]
         columns.append(np.array([figure.reshape(-1) for figure in figures]))
-    score_limit = -ndtri(_DOUBT / 2 / len(cells))
     names = request.names if len(request.names) > _PAIR else ([""], *request.names)
     lines = np.concatenate(columns, axis=1).T.tolist()
-    for (slice_name, row, column), cell, (within, low, high, score) in zip(
+    for (slice_name, row, column), cell, (within, low, high, score, p_value) in zip(
         product(*names), cells, lines, strict=True
     ):
         yield Cell(
@@ -364,7 +371,7 @@ def _rows(
             within_low=low,
             within_high=high,
             score=score,
-            departs=bool(abs(score) > score_limit),
+            departs=p_value <= _DOUBT / len(cells),
         )
 
 
