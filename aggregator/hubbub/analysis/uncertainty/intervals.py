@@ -156,37 +156,42 @@ def difference_of(
         Differences, lows and highs. Only a difference that no two numbers have is outside its
         interval.
     """
-    high = _max_difference(before, after, ends)
-    low = -_max_difference(after, before, ends)
+    (old, old_down, old_up), (new, new_down, new_up) = (
+        _reaches_of(side, ends) for side in (before, after)
+    )
     difference, widest = after[0] - before[0], ends[1] - ends[0]
+    high = new - old + _both_reach(old_down, new_up, old - ends[0], ends[1] - new)
+    low = new - old - _both_reach(new_down, old_up, new - ends[0], ends[1] - old)
     low, high = np.minimum(low, difference), np.maximum(high, difference)
-    return difference, np.clip(low, -widest, widest), np.clip(high, -widest, widest)
+    return difference, np.maximum(low, -widest), np.minimum(high, widest)
 
 
-def _max_difference(lower: Floats, upper: Floats, ends: tuple[float, float]) -> Floats:
-    """Largest plausible differences between the second number and the first."""
-    (base, down, _), (top, _, up) = (_reaches_of(side, ends) for side in (lower, upper))
-    room_below, room_above = base - ends[0], ends[1] - top
+def _both_reach(down: Floats, up: Floats, room_below: Floats, room_above: Floats) -> Floats:
+    """How far one number may be below its estimate, plus how far another may be above its own."""
     # The point of an ellipse's quarter that is furthest along the diagonal, inside the range.
     fall = np.minimum(down**2 / np.hypot(down, up), room_below)
     rise = np.minimum(up * np.sqrt(np.maximum(1 - (fall / down) ** 2, 0.0)), room_above)
     fall = np.minimum(down * np.sqrt(np.maximum(1 - (rise / up) ** 2, 0.0)), room_below)
-    return top - base + fall + rise
+    return fall + rise
 
 
 def _reaches_of(side: Floats, ends: tuple[float, float]) -> tuple[Floats, Floats, Floats]:
     """The estimates, moved into the range, and how far their errors reach down and up."""
     estimates, low, high = side
-    clipped, farthest = np.clip(estimates, *ends), _FARTHEST * (ends[1] - ends[0])
+    clipped = np.minimum(np.maximum(estimates, ends[0]), ends[1])
+    farthest, outside = _FARTHEST * (ends[1] - ends[0]), estimates - clipped
     down, up = clipped - low, high - clipped
     # An interval that the range cuts off reaches at least as far as in the other direction.
     cut_low, cut_high = low == ends[0], high == ends[1]
-    cut_off = np.where(cut_low & cut_high, farthest, np.maximum(down, up))
-    down, up = np.where(cut_low, cut_off, down), np.where(cut_high, cut_off, up)
-    # An estimate outside the range has used up a part of the error already.
-    below, above = np.maximum(clipped - estimates, 0.0), np.maximum(estimates - clipped, 0.0)
-    down, up = np.hypot(down, above) - above, np.hypot(up, below) - below
-    return clipped, np.clip(down, _NO_WIDTH, farthest), np.clip(up, _NO_WIDTH, farthest)
+    if cut_low.any() or cut_high.any():
+        cut_off = np.where(cut_low & cut_high, farthest, np.maximum(down, up))
+        down, up = np.where(cut_low, cut_off, down), np.where(cut_high, cut_off, up)
+    if outside.any():
+        # An estimate outside the range has used up a part of the error already.
+        above, below = np.maximum(outside, 0.0), np.maximum(-outside, 0.0)
+        down, up = np.hypot(down, above) - above, np.hypot(up, below) - below
+    down, up = (np.minimum(np.maximum(reach, _NO_WIDTH), farthest) for reach in (down, up))
+    return clipped, down, up
 
 
 # Places of a list whose intervals are told at most a millionth as doubtful.
