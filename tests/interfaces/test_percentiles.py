@@ -178,6 +178,9 @@ def test_a_trend_follows_percentiles(home: House, capsys: Capture) -> None:
     assert answer.document == document
     refused = _estimates(home, "launches", "trend", percentile="50", value="mean")
     assert "values or percentiles" in refused.text
+    for other in ({"percentile": "50"}, {"value": "mean"}):
+        refused = _estimates(home, "launches", "trend", number="3", **other)
+        assert (refused.status_code, "leave number out" in refused.text) == (400, True)
 
 
 @pytest.mark.parametrize("percentile", ["0", "100", "101", "nan", "-1", "inf"])

@@ -193,7 +193,7 @@ class Connection:
         metric: str,
         values: Sequence[str] = (),
         *,
-        number: int = 5,
+        number: int | None = None,
         last: str = "",
         epochs: str = "",
         confidence: float = 0.95,
@@ -201,13 +201,13 @@ class Connection:
         lists: Sequence[str] = (),
         percentiles: Sequence[float] = (),
     ) -> Answer:
-        """These values epoch by epoch, or the `number` most frequent; or these percentiles."""
+        """These values epoch by epoch, or the `number` (5) most frequent; or these percentiles."""
         _check_texts("values", values)
         options = {
             "last": last,
             "epochs": epochs or ("" if last else "all"),
             "confidence": confidence,
-            "number": number,
+            **({} if number is None else {"number": number}),
             "value": list(values),
             "percentile": list(percentiles),
         }

@@ -37,6 +37,7 @@ MEAN: Final = "mean"
 """What the one series of numbers is called; a listed value may be called so, too."""
 
 _MAX_EPOCHS: Final = 1000
+_NUMBER: Final = 5
 # A service compares a misspelled value with this many: others wait meanwhile.
 _MAX_COMPARED: Final = 1000
 
@@ -123,15 +124,21 @@ async def trend(
     name: str,
     query: EstimateQuery,
     values: Sequence[str] = (),
-    number: int = 5,
+    number: int | None = None,
 ) -> Trended:
-    """Epoch by epoch: these values, or the `number` most frequent ones of the whole range.
+    """Epoch by epoch: these values, or the `number` (5) most frequent ones of the whole range.
 
     Metrics that this one supersedes are joined where they listed the value. If the query has
     percentiles, they are followed instead of values, for this metric alone.
     """
     if query.percentiles and values:
         raise BadParameter("a trend follows values or percentiles: leave one of the two out")
+    if number is not None and (values or query.percentiles):
+        raise BadParameter(
+            "a trend follows a number of the most frequent values, or those named, or percentiles: "
+            "leave number out"
+        )
+    number = _NUMBER if number is None else number
     query = await engine.resolved(name, query)
     selection, *before = await engine.collected.find_joined(name, query.range)
     before = [] if query.percentiles else before

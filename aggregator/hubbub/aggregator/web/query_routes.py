@@ -93,8 +93,8 @@ Likely = Annotated[
     ),
 ]
 FollowNumber = Annotated[
-    int,
-    Query(ge=1, le=MAX_SERIES, description="number of most frequent values, instead of value"),
+    int | None,
+    Query(ge=1, le=MAX_SERIES, description="number of most frequent values, not with value (5)"),
 ]
 
 
@@ -336,7 +336,7 @@ async def trend(
     engine: Questions,
     question: Parsed,
     value: Follow = None,
-    number: FollowNumber = 5,
+    number: FollowNumber = None,
     percentile: Percentiles = None,
 ) -> Trended:
     """Returns some values, or the requested percentiles, by epoch."""

@@ -123,9 +123,8 @@ class CompareOptions:
 class TrendOptions:
     question: QuestionOptions
     value: tuple[str, ...] = option("value to follow (repeatable)")
-    number: int = option(
-        "number of values, instead of --value (%(default)s)",
-        default=5,
+    number: int | None = option(
+        "number of the most frequent values, instead of --value (5)",
         other_name="-n",
         within=Interval(1, MAX_SERIES),
     )
