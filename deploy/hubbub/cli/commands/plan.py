@@ -261,8 +261,10 @@ def _rows(
         epsilon = metric.epsilon
     if reports is not None and epsilon is not None and goal is None:
         rows = plan(question, epsilon, reports)
-        is_ranked = _percentiles(options, metric) or options.ratio is not None
-        return ranked(rows, lambda row: target(row) ** 2) if is_ranked else rows
+        if not _percentiles(options, metric) and options.ratio is None:
+            return rows
+        costs = {row.mechanism: target(row) ** 2 for row in _with_progress(rows, options)}
+        return ranked(rows, lambda row: costs[row.mechanism])
     if reports is None and epsilon is not None and goal is not None:
         needed = [
             reports_for(question, name, parameters, target, goal, precision=precision)
