@@ -181,7 +181,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: Capture) -> None:
         ("--ranges 16 0 60 --epsilon 2 --percentile 95 --within .02", "use 100 buckets"),
         ("--epsilon 1 --reports 9", "describe the question"),
         ("--values 1 --epsilon 1 --reports 9", "count 1 is outside [2, "),
-        ("--values 4 --epsilon 99 --reports 9", "epsilon 99.0 is outside"),
+        ("--values 4 --epsilon 99 --reports 9", "--epsilon 99 is outside"),
         ("--values 4 --epsilon 1 --reports 0", "reports 0 is outside"),
         ("--values 4 --error 0.1 --reports 0", "reports 0 is outside"),
         ("--values 4 --detect 0.1 --reports -5", "reports -5 is outside"),
