@@ -3,6 +3,7 @@
 import base64
 import itertools
 import json
+import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -88,6 +89,9 @@ def test_a_file_that_is_no_bundle_is_refused(tmp_path: Path, content: bytes) -> 
         read_bundle(path)
     with pytest.raises(BundleRefused, match=r"cannot be read: .*; give the bundle of"):
         read_bundle(tmp_path / "absent")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(BundleRefused, match="not a bundle"):
+        read_bundle(tmp_path / "pipe")
 
 
 def test_a_bundles_text_in_place_of_its_path_is_not_shown_whole(

@@ -4,6 +4,7 @@ It is two signed lines of JSON. In bundles with a transparency log, a third line
 contains the first two.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +41,7 @@ def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
     Raises BadParameter if it is not a key.
     """
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_open_at_once) as file:
             signed = file.read(_MAX_BYTES + 1)
     except OSError as error:
         path_start = str(path)[:_REASON]  # an app may give a bundle's whole text in place of a path
@@ -51,6 +52,11 @@ def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
     except ValueError as error:
         raise BundleRefused(f"{path!r}: is not a path: {error}") from error
     return open_bundle(signed, str(path), operator=operator)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Opens a file; to open a named pipe would otherwise wait for a writer."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> Bundle:
