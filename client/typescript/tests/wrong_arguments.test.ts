@@ -1,6 +1,7 @@
 /** JavaScript has no compiler: whatever is given, an outcome or one of this package's own errors. */
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { after } from "node:test";
@@ -420,6 +421,40 @@ test("a value that lacks a part is refused with the names of all parts", () => {
   assert.throws(() => partedValue({ values, ranges: new Map() }, { age: "old" }), {
     message: "part work is missing; give each of age, work one of its values",
   });
+});
+
+test("no file or folder in the place of another keeps a program from its end", async (context) => {
+  const options = { bundle, shuffler: "https://127.0.0.1:1", now: () => life.start };
+  const named = (name: string) => join(folder, name);
+  context.mock.method(console, "warn", () => undefined);
+  await mkdir(named("pipes"));
+  for (const pipe of ["app.pipe", "pipes.witness.5", "pipes/state.1"])
+    execFileSync("mkfifo", [named(pipe)]);
+  await assert.rejects(
+    openNode({ ...options, bundle: named("app.pipe"), folder: named("other") }),
+    BundleRefused,
+  );
+  // Node's own mkdir never ends in the second.
+  for (const place of [named("pipes"), "/proc/self/hubbub"]) {
+    const client = await openNode({ ...options, folder: place });
+    assert.ok(["queued", "no_state", "disabled"].includes(client.report("theme", "dark")));
+    await client.close(0);
+  }
+});
+
+test("a program whose working directory is gone opens a client", async (context) => {
+  const [before, gone] = [process.cwd(), join(folder, "gone")];
+  context.mock.method(console, "warn", () => undefined);
+  await mkdir(gone);
+  process.chdir(gone);
+  context.after(() => {
+    process.chdir(before);
+  });
+  await rm(gone, { recursive: true });
+  const options = { bundle, shuffler: "https://127.0.0.1:1", now: () => life.start };
+  const client = await openNode({ ...options, folder: "device" });
+  assert.equal(client.report("theme", "dark"), "no_state");
+  await client.close(0);
 });
 
 test("a proxy that is not used is named once, and without its password", async (context) => {

@@ -6,6 +6,7 @@
  * step. So no process holds a lock when it dies, and a file is either complete or absent.
  */
 import { createHash, randomInt, randomUUID } from "node:crypto";
+import { constants } from "node:fs";
 import { link, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,6 +18,8 @@ import { workQueue } from "../client/work_queue.js";
 import { StateUnusable } from "../errors.js";
 import { after, within } from "../time_limits.js";
 
+/** To open a named pipe would otherwise wait for a writer, and the program could not end. */
+export const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK;
 const STATE = "state.";
 const NUMBER_PATTERN = /^[0-9]{1,15}$/;
 const OWNER_ONLY = 0o600;
@@ -136,9 +139,7 @@ export class FolderStorage implements Storage {
   async #tried<T>(work: (limit: AbortSignal) => Promise<T>): Promise<T> {
     try {
       const limit = after(STEP_SECONDS);
-      const creation = mkdir(this.folder, { recursive: true, mode: OWNERS_FOLDER }).then(() =>
-        work(limit),
-      );
+      const creation = makeFolder(this.folder).then(() => work(limit));
       return await within(limit, creation, () => {
         return new StateUnusable(
           `${this.folder}: no answer in ${STEP_SECONDS} s; is its disk available?`,
@@ -151,6 +152,20 @@ export class FolderStorage implements Storage {
         cause: error,
       });
     }
+  }
+}
+
+/** Makes a folder, and those above it. Node's own recursion never ends in /proc. */
+async function makeFolder(folder: string): Promise<void> {
+  const made = () => mkdir(folder, OWNERS_FOLDER);
+  try {
+    await made().catch(async (error: unknown) => {
+      if (codeOf(error) !== "ENOENT" || dirname(folder) === folder) throw error;
+      await makeFolder(dirname(folder));
+      await made();
+    });
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error;
   }
 }
 
@@ -167,7 +182,7 @@ async function numbered(folder: string, name: string): Promise<number[]> {
 
 async function readIfThere(path: string): Promise<string | null> {
   try {
-    return await readFile(path, "utf8");
+    return await readFile(path, { encoding: "utf8", flag: READ_ONLY });
   } catch (error) {
     unlessGone(error);
     return null;

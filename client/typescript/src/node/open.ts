@@ -10,7 +10,7 @@ import { Client, type Options } from "../client/client.js";
 import { checked, named } from "../client/options.js";
 import { BadParameter, BundleRefused } from "../errors.js";
 import { after, within } from "../time_limits.js";
-import { FolderStorage } from "./files.js";
+import { FolderStorage, READ_ONLY } from "./files.js";
 import { httpsPost, httpsTransport } from "./https.js";
 
 const BUNDLE_SECONDS = 20;
@@ -62,10 +62,19 @@ export async function open(options: NodeOptions): Promise<Client> {
   const connections = relayAndIssuer(bundle, options, httpsPost(withSystems(bundle.roots)));
   return Client.over(
     bundle,
-    new FolderStorage(resolve(options.folder)),
+    new FolderStorage(absolute(options.folder)),
     connections.transport ?? httpsTransport(options.shuffler ?? bundle.shuffler, bundle.roots),
     { ...options, ...connections, operatorNamed: operator !== null },
   );
+}
+
+/** The absolute folder; the folder as it is if the working directory is gone. */
+function absolute(folder: string): string {
+  try {
+    return resolve(folder);
+  } catch {
+    return folder;
+  }
 }
 
 /**
@@ -80,7 +89,7 @@ async function contentOf(bundle: string | URL | Uint8Array) {
     return new Uint8Array(
       bundle instanceof Uint8Array
         ? bundle
-        : await readFile(bundle, { signal: after(BUNDLE_SECONDS) }),
+        : await readFile(bundle, { flag: READ_ONLY, signal: after(BUNDLE_SECONDS) }),
     );
   } catch (error) {
     // Node's message and cause may quote the argument, which may be the whole text of a bundle.
