@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from docs.reference.catalog_schema import catalog_schema
-from hubbub.authoring import read_catalog
+from hubbub.authoring import Catalog, read_catalog
+from hubbub.cli.commands import catalog_new_metric
 from hubbub.cli.main import main
 from tests.support.commands import output_of
 
@@ -293,3 +294,27 @@ def test_check_warns_of_expected_reports_that_never_leave(
     printed = output_of(capsys, "catalog", "check", str(tmp_path / "metrics.toml"))
     assert "warning: rare: 999 expected reports in an epoch never leave the shuffler" in printed
     assert "warning: often" not in printed
+
+
+@pytest.mark.parametrize("existing", [True, False])
+def test_a_metric_that_is_added_meanwhile_is_not_lost(
+    new: Callable[..., tuple[int, str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    existing: bool,
+) -> None:
+    path, boolean = tmp_path / "metrics.toml", (*DESCRIPTION_OPTIONS, "--boolean")
+    if existing:
+        assert new("first", *boolean)[0] == 0
+
+    def read_while_another_command_writes(path: Path, text: str) -> Catalog:
+        monkeypatch.undo()
+        assert new("other", *boolean)[0] == 0
+        return catalog_new_metric.read_aloud(path, text)
+
+    monkeypatch.setattr(catalog_new_metric, "read_aloud", read_while_another_command_writes)
+    code, text = new("theme", *boolean)
+    assert code == 2
+    assert "something else changed it meanwhile, so nothing was written; repeat" in text
+    assert new("theme", *boolean)[0] == 0
+    assert read_catalog(path).metrics.keys() >= {"other", "theme"}

@@ -2,10 +2,12 @@
 
 import errno
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from hubbub.aggregator.access.tokens import add_token, read_tokens, remove_token
 from hubbub.programs.atomic_write import replace_file
 
 
@@ -36,3 +38,13 @@ def test_a_file_is_unchanged_if_the_new_one_cannot_be_written(
         replace_file(path, b"after")
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_commands_that_change_one_file_at_once_lose_no_change(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.json"
+    names = [f"token {number}" for number in range(24)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: add_token(path, name, "viewer", 1, 0.0), names))
+        assert {token.name for token in read_tokens(path)} == set(names)
+        list(pool.map(lambda name: remove_token(path, name), names[1:]))
+    assert [token.name for token in read_tokens(path)] == names[:1]

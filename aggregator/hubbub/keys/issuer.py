@@ -17,7 +17,7 @@ from hubbub.errors import BadParameter, KeysUnusable, MissingDependency
 from hubbub.errors.installing import install_with
 from hubbub.keys.operator import read
 from hubbub.oblivious.key_config import key_config, read_config
-from hubbub.programs.atomic_write import refuse_unwritable, replace_file
+from hubbub.programs.atomic_write import locked, refuse_unwritable, replace_file
 from hubbub.programs.issuer_key import KEY_BYTES, TOKEN_KEY
 from hubbub.programs.text_files import read_list
 
@@ -100,17 +100,20 @@ _GATEWAY_PUBLIC: Final = "gateway.pub"
 def make_gateway_key(folder: Path) -> int:
     """Adds a new first key; returns how many there are. Raises KeysUnusable if it cannot write."""
     path = folder / GATEWAY_KEY
-    try:
-        before = read_list(path) if path.exists() else []
-        ids = {_config(line)[0] for line in before}
-        key = X25519PrivateKey.generate()
-        while _config(to_text(key.private_bytes_raw()))[0] in ids:
-            key = X25519PrivateKey.generate()
-    except ValueError as error:
-        raise KeysUnusable(f"{path}: not a file of keys; restore it, or move it away") from error
-    lines = [to_text(key.private_bytes_raw()), *before]
     with refuse_unwritable(path, KeysUnusable):
         folder.mkdir(parents=True, exist_ok=True)
+    with refuse_unwritable(path, KeysUnusable), locked(path):
+        try:
+            before = read_list(path) if path.exists() else []
+            ids = {_config(line)[0] for line in before}
+            key = X25519PrivateKey.generate()
+            while _config(to_text(key.private_bytes_raw()))[0] in ids:
+                key = X25519PrivateKey.generate()
+        except ValueError as error:
+            raise KeysUnusable(
+                f"{path}: not a file of keys; restore it, or move it away"
+            ) from error
+        lines = [to_text(key.private_bytes_raw()), *before]
         replace_file(path, "".join(f"{line}\n" for line in lines).encode(), mode=0o600)
         replace_file(folder / _GATEWAY_PUBLIC, to_text(_config(lines[0])).encode() + b"\n")
     return len(lines)

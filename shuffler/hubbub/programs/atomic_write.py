@@ -2,12 +2,16 @@
 
 import errno
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from hubbub.errors import BadParameter, HubbubError
+
+if sys.platform != "win32":
+    import fcntl
 
 _NEW: Final = ".new"
 _NO_ROOM: Final = "make room on that disk, and repeat the command"
@@ -40,6 +44,25 @@ def refuse_unwritable(place: str | Path, refused: type[HubbubError]) -> Iterator
         if isinstance(place, Path) and place.is_dir():
             place = str(error.filename or place).removesuffix(_NEW)
         raise refused(f"{place}: cannot be written: {refusal_with_remedy(error)}") from error
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Locks a file to read and replace it: of two commands at once, the second waits.
+
+    It locks the file's folder, since the file itself is replaced, and may not exist yet. Raises
+    OSError if there is no such folder. Windows and some network file systems have no such lock.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    folder = os.open(path.resolve().parent, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def read_output(name: str, path: Path) -> Path:

@@ -19,7 +19,7 @@ from typing import Final, Literal, get_args
 
 from hubbub.errors import AccessRefused, BadParameter, KeysUnusable
 from hubbub.fields.rules import metric_name_of
-from hubbub.programs.atomic_write import refuse_unwritable, replace_file
+from hubbub.programs.atomic_write import locked, refuse_unwritable, replace_file
 
 Role = Literal["viewer", "publisher", "admin"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
@@ -203,18 +203,17 @@ def add_token(
         BadParameter: an invalid name, or one that is taken.
         KeysUnusable: the file cannot be read or written.
     """
-    tokens = read_tokens(path) if path.exists() else []
     for what, text in (("token's", name), *(("group's", group) for group in groups)):
         if not (text.strip() and text.isprintable() and len(text) <= _LONGEST_NAME):
             raise BadParameter(f"a {what} name is 1 to {_LONGEST_NAME} printable characters")
-    if any(token.name == name for token in tokens):
-        raise BadParameter(f'there is a token "{name}" already; remove it first, with --remove')
     secret = PREFIX + secrets.token_urlsafe(_BYTES)
     until = int(now) + days * _DAY_SECONDS
-    tokens.append(
-        Token(name=name, role=role, sha256=_hash(secret), expires=until, groups=tuple(groups))
-    )
-    _write(path, tokens)
+    token = Token(name=name, role=role, sha256=_hash(secret), expires=until, groups=tuple(groups))
+    with refuse_unwritable(path, KeysUnusable), locked(path):
+        tokens = read_tokens(path) if path.exists() else []
+        if any(other.name == name for other in tokens):
+            raise BadParameter(f'there is a token "{name}" already; remove it first, with --remove')
+        _write(path, [*tokens, token])
     return secret
 
 
@@ -225,11 +224,12 @@ def remove_token(path: Path, name: str) -> None:
         BadParameter: there is no such token.
         KeysUnusable: the file cannot be read or written.
     """
-    tokens = read_tokens(path)
-    others = [token for token in tokens if token.name != name]
-    if len(others) == len(tokens):
-        raise BadParameter(f'there is no token "{name}" in {path}')
-    _write(path, others)
+    with refuse_unwritable(path, KeysUnusable), locked(path):
+        tokens = read_tokens(path)
+        others = [token for token in tokens if token.name != name]
+        if len(others) == len(tokens):
+            raise BadParameter(f'there is no token "{name}" in {path}')
+        _write(path, others)
 
 
 def _write(path: Path, tokens: list[Token]) -> None:
@@ -238,8 +238,7 @@ def _write(path: Path, tokens: list[Token]) -> None:
         {name: value for name, value in asdict(token).items() if value != ()} for token in tokens
     ]
     text = json.dumps({"tokens": lines}, indent=1) + "\n"
-    with refuse_unwritable(path, KeysUnusable):
-        replace_file(path, text.encode(), mode=0o600)
+    replace_file(path, text.encode(), mode=0o600)
 
 
 def _hash(secret: str) -> str:

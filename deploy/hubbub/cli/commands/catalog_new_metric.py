@@ -26,7 +26,7 @@ from hubbub.fields.field import fields_of
 from hubbub.fields.rules import NAME, Interval
 from hubbub.mechanisms.number_range import Range
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
-from hubbub.programs.atomic_write import refuse_unwritable, replace_file
+from hubbub.programs.atomic_write import locked, refuse_unwritable, replace_file
 from hubbub.programs.command_line import command, read_number, read_whole_number
 from hubbub.programs.option_parsing import Exclusive, argument, option, options, read_named_path
 from hubbub.programs.text_files import parse_toml, read_text
@@ -220,7 +220,12 @@ def _add_metric(options: NewOptions) -> None:
     metric = _checked_metric(path, before or "", text, options)
     new = before is None
     schema = path.with_name(_SCHEMA)
-    with refuse_unwritable(path, CatalogInvalid):
+    with refuse_unwritable(path, CatalogInvalid), locked(path):
+        if (read_text(path) if path.exists() else None) != before:
+            raise CatalogInvalid(
+                f"{path}: something else changed it meanwhile, so nothing was written; repeat the "
+                "command"
+            )
         replace_file(path, (b"" if new else path.read_bytes()) + text.encode())
     with refuse_unwritable(schema, CatalogInvalid):
         if new and not schema.exists():

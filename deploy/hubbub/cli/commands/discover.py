@@ -12,7 +12,7 @@ from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.fields.rules import NAME, Interval
 from hubbub.notebook import Connection
-from hubbub.programs.atomic_write import read_output, write_output
+from hubbub.programs.atomic_write import locked, read_output, write_output
 from hubbub.programs.command_line import command, read_number
 from hubbub.programs.option_parsing import option, options
 
@@ -82,9 +82,10 @@ def _discover(options: DiscoverOptions) -> None:
             "request more epochs; if only beginnings are found, raise `bits`, or list "
             "them in `beginnings`"
         )
-    before = read_candidates(path) if options.append and path.exists() else []
-    new = [line for line in lines if line not in before]
-    write_output("--as-candidates", path, "".join(f"{line}\n" for line in (*before, *new)))
+    with locked(path):
+        before = read_candidates(path) if options.append and path.exists() else []
+        new = [line for line in lines if line not in before]
+        write_output("--as-candidates", path, "".join(f"{line}\n" for line in (*before, *new)))
     rest_count = len(names) - len(lines)
     say(
         f"{path}: {several(len(before) + len(new), 'string')}"

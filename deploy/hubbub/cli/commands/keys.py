@@ -31,7 +31,7 @@ from hubbub.issuer.accounts import add_account
 from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, make_token_key
 from hubbub.keys.opening_keys import add_x_wing, rotate_keys
 from hubbub.keys.operator import hand_over_to_new
-from hubbub.programs.atomic_write import refuse_unwritable, replace_file
+from hubbub.programs.atomic_write import locked, refuse_unwritable, replace_file
 from hubbub.programs.command_line import command
 from hubbub.programs.issuer_key import TOKEN_KEY
 from hubbub.programs.option_parsing import argument, option, options, read_named_path
@@ -355,12 +355,12 @@ def _token(options: TokenOptions) -> None:
 )
 def _session(options: SessionOptions) -> None:
     path = options.file
-    try:
-        text = read_text(path).split() if path.exists() else []
-        lines = [Fernet.generate_key().decode(), *text[:1]]
-    except ValueError as error:
-        raise KeysUnusable(f"{error}; give another file, or delete it") from error
-    with refuse_unwritable(path, KeysUnusable):
+    with refuse_unwritable(path, KeysUnusable), locked(path):
+        try:
+            text = read_text(path).split() if path.exists() else []
+            lines = [Fernet.generate_key().decode(), *text[:1]]
+        except ValueError as error:
+            raise KeysUnusable(f"{error}; give another file, or delete it") from error
         replace_file(path, ("\n".join(lines) + "\n").encode(), mode=0o600)
     former = "; the former one still opens" if text else ""
     say(f"{path}: a new key{former}")
