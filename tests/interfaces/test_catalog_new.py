@@ -9,8 +9,8 @@ import pytest
 
 from docs.reference.catalog_schema import catalog_schema
 from hubbub.authoring import Catalog, read_catalog
-from hubbub.cli.commands import catalog_new_metric
 from hubbub.cli.main import main
+from hubbub.cli.terminal.catalog_reading import read_aloud
 from tests.support.commands import output_of
 
 DESCRIBED = "--description 'Asked \"so\"' --owner a@example.org"
@@ -310,9 +310,11 @@ def test_a_metric_that_is_added_meanwhile_is_not_lost(
     def read_while_another_command_writes(path: Path, text: str) -> Catalog:
         monkeypatch.undo()
         assert new("other", *boolean)[0] == 0
-        return catalog_new_metric.read_aloud(path, text)
+        return read_aloud(path, text)
 
-    monkeypatch.setattr(catalog_new_metric, "read_aloud", read_while_another_command_writes)
+    monkeypatch.setattr(
+        "hubbub.cli.commands.catalog_new_metric.read_aloud", read_while_another_command_writes
+    )
     code, text = new("theme", *boolean)
     assert code == 2
     assert "something else changed it meanwhile, so nothing was written; repeat" in text

@@ -225,10 +225,14 @@ def test_a_build_names_the_mechanism_that_it_keeps(
         ('values = ["a", "b"]', 'field "reports": auto needs this number'),
         ('values = ["a", "b"]\nreports = 0', '"reports": must be a whole number in [1, 10,000,0'),
         ('values = ["a", "b"]\nreports = 1.5', '"reports": must be a whole number in [1, 10,000,0'),
-        ('values = ["a", "b"]\nreports = 9\nlow = 1', "with auto, a number takes low, high"),
+        ('values = ["a", "b"]\nreports = 9\nlow = 1', "with auto, a number needs low and high"),
         ("domain = 'number'\nreports = 9\nlow = 1", "correct high"),
         ("domain = 'number'\nreports = 9\nlow = 1\nbuckets = 9", "correct high"),
         ('values = ["a", "b"]\nreports = 9\nbuckets = 2', "correct buckets"),
+        (
+            "domain = 'number'\nreports = 9\nlow = 1\nhigh = 9\nbuckets = 9\npercentiles = [0.5, 0.9]",
+            'field "percentiles": must be a list of ascending percentiles in [1, 100)',
+        ),
         (
             "domain = 'number'\nreports = 9\nlow = 1\nhigh = 9\nbuckets = 1025",
             'field "buckets": must be a whole number in [2, 1024]',

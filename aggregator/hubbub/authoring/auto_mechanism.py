@@ -77,8 +77,8 @@ class Wishes:
     percentiles: tuple[float, ...] = setting(
         ascending(
             "a list of ascending percentiles",
-            "be a list of ascending percentiles in (0, 100), such as [50, 95]",
-            number("a percentile", 0, 100, "()"),
+            "be a list of ascending percentiles in [1, 100), such as [50, 95]",
+            number("a percentile", 1, 100, "[)"),
         ),
         "With buckets: percentiles that matter most.",
         "[99]",
@@ -147,8 +147,8 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     if given_parameters.keys() != needed:
         wrong = ", ".join(sorted(given_parameters.keys() ^ needed))
         raise BadParameter(
-            "with auto, a number takes low, high and perhaps buckets, with these percentiles, and "
-            f"values take permanent_epsilon: correct {wrong}"
+            "with auto, a number needs low and high, percentiles also need buckets, and values take "
+            f"permanent_epsilon alone: correct {wrong}"
         )
     arguments = {"epsilon": epsilon, **given_parameters} | (
         {} if categories is None else {"categories": categories}
