@@ -95,7 +95,7 @@ def test_each_kind_of_service_refuses_the_files_of_the_other(
         bundle, table = installation
         bundle.refuse_elsewhere(development=development, path="app.hubbub")
         table.refuse_elsewhere(development=development, path=Path("streams.json"))
-        says = "with --dev" if development else "started with --dev refuses"
+        says = "with --dev" if development else "a service with --dev refuses"
         with pytest.raises(BundleRefused, match=says):
             bundle.refuse_elsewhere(development=not development, path="app.hubbub")
         with pytest.raises(BadParameter, match=says):

@@ -222,7 +222,7 @@ def test_dummies_are_encrypted_like_the_reports_of_their_crowd(tmp_path: Path) -
         read_stream_table(path)
     document["streams"]["theme"]["kem"] = "kyber"
     path.write_text(json.dumps(document))
-    with pytest.raises(BadParameter, match="kem 'kyber' is not one of x25519, x-wing; or upgrade"):
+    with pytest.raises(BadParameter, match="kem 'kyber' is unknown: use x25519 or x-wing, or"):
         read_stream_table(path)
 
 

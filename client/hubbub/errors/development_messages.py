@@ -14,10 +14,10 @@ def wrong_place(*, development: bool) -> str:
     """The error for a file of the other kind of installation; `development` is the service's."""
     if development:
         return (
-            "of production, which a service started with --dev refuses; give a file that was "
-            "made with keys for development, or leave --dev out"
+            "is of production; a service with --dev refuses it: give a file made with keys for "
+            "development, or leave --dev out"
         )
     return (
-        "of a development installation, whose numbers protect nobody; build it with keys of "
+        "is of a development installation, whose numbers protect nobody; build it with keys of "
         "production, or start the service with --dev"
     )

@@ -98,7 +98,9 @@ class Totals:
         if not self.reports >= 0:
             raise ShapeMismatch(f"reports {self.reports} is below 0")
         if self.dummies and not isinstance(layout, OneHot):
-            raise ShapeMismatch("each dummy has one value, but reports of this layout do not")
+            raise ShapeMismatch(
+                "each dummy has one value, which reports of this layout do not have"
+            )
 
 
 @frozen()

@@ -139,8 +139,8 @@ def renew_certificates(
         bundles = {path: _with_forms_of(by_name, path) for path in paths}
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise KeysUnusable(
-            f"{authorities}: does not contain the authorities of {folder} with their keys; "
-            "give the folder made with them, or make new ones: hubbub keys tls NEW-FOLDER"
+            f"{authorities}: lacks the authorities of {folder} or their keys; give the folder "
+            f"made together with {folder}, or make new ones: hubbub keys tls NEW-FOLDER"
         ) from error
     with refuse_unwritable(folder, KeysUnusable):
         for path, content in bundles.items():

@@ -78,7 +78,8 @@ class Stream:
         if self.mix not in _MIXES:
             raise ValueError(f"mix {self.mix!a} is not one of {', '.join(_MIXES)}")
         if self.kem not in KEMS:
-            raise ValueError(f"kem {self.kem!a} is not one of {', '.join(KEMS)}; or upgrade hubbub")
+            kems = " or ".join(KEMS)
+            raise ValueError(f"kem {self.kem!a} is unknown: use {kems}, or upgrade hubbub")
         if self.is_padded and self.mix == "pool":
             raise ValueError('a stream with dummies must not have mix "pool"')
         if self.noise and (self.mix != "epoch" or self.min_batch <= self.noise.most):

@@ -135,8 +135,8 @@ async def trend(
         raise BadParameter("a trend follows values or percentiles: leave one of the two out")
     if number is not None and (values or query.percentiles):
         raise BadParameter(
-            "a trend follows a number of the most frequent values, or those named, or percentiles: "
-            "leave number out"
+            "a trend follows named values, percentiles or the most frequent values: leave number "
+            "out"
         )
     number = _NUMBER if number is None else number
     query = await engine.resolved(name, query)

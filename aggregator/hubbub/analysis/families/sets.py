@@ -133,7 +133,7 @@ def _reported_sets(
         drawn_people += people
         if drawn_people > _MAX_DRAWN:
             raise BadParameter(
-                "too many people hold more than `most` to be simulated; simulate fewer"
+                "too many people hold more than `most` values; simulate fewer people"
             )
         for _ in range(people):
             part = rng.choice(len(set_members), mechanism.most, replace=False).tolist()

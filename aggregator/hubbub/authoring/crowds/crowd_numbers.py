@@ -50,8 +50,8 @@ def planned_number(table: Mapping[str, Any], promise: Crowd, accountant: Account
         would = "raise max_local_epsilon" if needed is None else f"gather a crowd of {needed:,}"
         raise BadParameter(
             f"a crowd of {promise.reports:,} allows too small an epsilon for "
-            f"{arguments[_PARTS[name]]:,} {_PARTS[name]}: random answers would be neighbours more "
-            f"often, which the proof does not cover; use fewer {_PARTS[name]}, or {would}"
+            f"{arguments[_PARTS[name]]:,} {_PARTS[name]}, which the proof does not cover; "
+            f"use fewer {_PARTS[name]}, or {would}"
         )
     return Planned(mechanism=name, parameters={}, categories=cells)
 
@@ -163,9 +163,8 @@ def _best_steps(ends: Mapping[str, Any], promise: Crowd, accountant: Accountant)
         best, least = Planned(mechanism=name, parameters=grid, categories=steps + 1), worst
     if best is None:  # of a written law alone: one bit always is even
         raise BadParameter(
-            f"dummies_sum_scale {promise.dummies_sum_scale:g} is for {nearest} steps, but at a "
-            f"local epsilon of {promise.max_local_epsilon:g} random answers would be neighbours "
-            "more often, which the proof does not cover; leave out the three figures of the "
-            "dummies, or raise max_local_epsilon"
+            f"dummies_sum_scale {promise.dummies_sum_scale:g} is for {nearest} steps, but the "
+            f"proof does not cover them at a local epsilon of {promise.max_local_epsilon:g}; leave "
+            "out the three figures of the dummies, or raise max_local_epsilon"
         )
     return best

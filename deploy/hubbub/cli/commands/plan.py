@@ -94,15 +94,15 @@ class PlanOptions:
         exclusive=_GOAL,
     )
     detect: float | None = option(
-        "smallest share that should be detected; of a mean, half the width of its 95%% interval",
+        "smallest share that should be detected; for a mean, half the width of its 95%% interval",
         metavar="SHARE",
         read=_read_share,
         group=_FIGURES,
         exclusive=_GOAL,
     )
     percentile: float | None = option(
-        "for a number with buckets: percentile whose error is shown; without it and without a "
-        "goal, p50, p90 and p95 of a --metric with wave or haar",
+        "percentile whose error is shown (numbers with buckets); with neither it nor a goal, "
+        "p50, p90 and p95 of a --metric with wave or haar",
         metavar="P",
         parse=read_percentile,
     )
@@ -122,8 +122,8 @@ class PlanOptions:
         needs="percentile",
     )
     effect: float | None = option(
-        "smallest difference between two arms of an experiment that one look at the results shows "
-        "with a chance of 80%%. Its unit is a share; for a mean, a share of its range's width; "
+        "smallest difference between an experiment's arms that has an 80%% chance to show at one "
+        "look. Its unit is a share; for a mean, a share of its range's width; "
         "with --percentile a rank, with --ratio the ratio. The intervals hold at every look. "
         "--reports are those of one arm",
         metavar="SHARE",
@@ -152,7 +152,8 @@ class PlanOptions:
         within=Interval(MIN_EPSILON, MAX_EPSILON),
     )
     simulate: bool = option(
-        "draw totals by the metric's or the recommended mechanism; show true and estimated shares"
+        "simulate totals with the metric's or the recommended mechanism; show true and estimated "
+        "shares"
     )
     seed: int = option(
         "seed of --simulate (%(default)s)", default=1, within=Interval(0), needs="simulate"
@@ -339,8 +340,8 @@ def _check_goals(options: PlanOptions, question: MetricDraft, metric: Metric | N
     if options.effect is not None:
         if metric and effect_measure(metric) and options.ratio is None:
             raise BadParameter(
-                f'--effect for metric "{metric.name}" is on a ratio: add --ratio, with the shares '
-                "of the reports in its numerator and denominator"
+                f'--effect of metric "{metric.name}" needs a ratio: add --ratio, with the shares '
+                "of reports in numerator and denominator"
             )
         if options.ratio is not None and (options.apart or (metric and not effect_measure(metric))):
             raise BadParameter(

@@ -61,7 +61,7 @@ _GAP: Final = 3
 class RankOptions:
     percentiles: PercentileOptions
     below: tuple[float, ...] = option(
-        "for a metric with buckets: share of numbers below this, as 2 or 2,50",
+        "share of reports below this number (metrics with buckets), such as 2 or 2,50",
         metavar="NUMBER,...",
         parse=list_of(read_number),
         read=flatten,
