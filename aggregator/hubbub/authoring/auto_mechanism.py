@@ -147,8 +147,8 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     if given_parameters.keys() != needed:
         wrong = ", ".join(sorted(given_parameters.keys() ^ needed))
         raise BadParameter(
-            "with auto, a number needs low and high, percentiles also need buckets, and values take "
-            f"permanent_epsilon alone: correct {wrong}"
+            "with auto, a number needs low and high, percentiles need buckets as well, and values "
+            f"take permanent_epsilon alone: correct {wrong}"
         )
     arguments = {"epsilon": epsilon, **given_parameters} | (
         {} if categories is None else {"categories": categories}
