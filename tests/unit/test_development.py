@@ -119,6 +119,14 @@ def test_a_start_with_a_development_bundle_is_strict(
         init(max_epsilon=-1)
 
 
+def test_a_path_that_cannot_be_told_disables_the_client_of_a_program() -> None:
+    class Gone:
+        def __fspath__(self) -> str:
+            raise FileNotFoundError("the drive is gone")
+
+    assert init(Gone()) is None
+
+
 def test_a_single_report_leaves_in_development_alone(
     dev: tuple[Bundle, StreamTable], production: tuple[Bundle, StreamTable]
 ) -> None:

@@ -4,6 +4,7 @@ hubbub.client.init()
 hubbub.client.report("theme", "dark")
 """
 
+import contextlib
 import os
 import threading
 from typing import Any, Final, Generic, Protocol, TypeVar, overload
@@ -58,9 +59,12 @@ def end() -> None:
 
 
 def _is_strict(path: str | os.PathLike[str] | None, strict: Any) -> bool:
-    from hubbub.client import startup  # noqa: PLC0415 importing hubbub.client loads no SQLite
+    development = False
+    with contextlib.suppress(Exception):  # the bundle, or its path, may be what made the start fail
+        from hubbub.client import startup  # noqa: PLC0415 importing hubbub.client loads no SQLite
 
-    return Settings.read_strict(strict=strict, development=startup.is_development(path))
+        development = startup.is_development(path)
+    return Settings.read_strict(strict=strict, development=development)
 
 
 def _process_lock() -> threading.RLock:

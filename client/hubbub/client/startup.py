@@ -153,12 +153,9 @@ def _read_settings(
 
 
 def is_development(path: str | os.PathLike[str] | None) -> bool:
-    """Returns whether the bundle of a start is readable and in development."""
+    """Returns whether the bundle of a start is in development. Raises if it cannot be read."""
     environment = {_BUNDLE_VARIABLE: variables().get(_BUNDLE_VARIABLE, "")}
-    try:
-        return read_bundle(Settings.read(environment, bundle=path).bundle).development
-    except HubbubError:
-        return False
+    return read_bundle(Settings.read(environment, bundle=path).bundle).development
 
 
 def transport_of(bundle: Bundle, settings: Settings, *, insecure: bool) -> Transport:

@@ -10,6 +10,7 @@ import { streamWithin } from "../src/catalog/tiers.js";
 import { samplingOf } from "../src/catalog/sampling.js";
 import type { Accounts } from "../src/client/account.js";
 import { charged } from "../src/client/ledger.js";
+import { named } from "../src/client/options.js";
 import { admitted } from "../src/client/admission.js";
 import { loadTrust } from "../src/client/trust.js";
 import { BundleRefused, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
@@ -362,4 +363,14 @@ test("dummies of a fixed sum are those of a mean", async () => {
   for (const change of wrongFields) {
     await assert.rejects(metricFrom("met", { ...entry, ...change }, false), TypeError);
   }
+});
+
+test("an error about an address shows no password and no signature", async () => {
+  const address = "https://app:SECRET@example.org/app.hubbub?sig=SECRET#SECRET";
+  const failed = () => Promise.reject(new TypeError(`cannot parse ${address} as an address`));
+  await assert.rejects(named(address, failed), {
+    message:
+      "https://example.org/app.hubbub: the bundle cannot be fetched: " +
+      "cannot parse https://example.org/app.hubbub as an address",
+  });
 });

@@ -132,6 +132,11 @@ function refuseOutside(name: string, value: number, max: number): void {
   }
 }
 
+/** The text with no user, password, query or fragment in its addresses. */
+function withoutSecrets(text: string): string {
+  return text.replace(/\/\/[^/\s]*@/g, "//").replace(/[?#]\S+/g, "");
+}
+
 /** What `opened` resolves to. Of a refused bundle, the error names the file or address. */
 export async function named<T>(
   bundle: string | URL | Uint8Array,
@@ -144,9 +149,11 @@ export async function named<T>(
     if (error instanceof HubbubError && !isRefused) throw error;
     // The argument, which a browser's message may quote, may be the whole text of a bundle.
     const { message, cause } = error as Error;
-    const reason = isRefused ? message : `the bundle cannot be fetched: ${message.slice(0, 200)}`;
+    const reason = isRefused
+      ? message
+      : `the bundle cannot be fetched: ${withoutSecrets(message).slice(0, 200)}`;
     const isPlace = !(bundle instanceof Uint8Array) && String(bundle).length < MAX_SHOWN;
-    const place = isPlace ? `${String(bundle)}: ` : "";
+    const place = isPlace ? `${withoutSecrets(String(bundle))}: ` : "";
     throw new BundleRefused(`${place}${reason}`, { cause });
   }
 }
