@@ -161,7 +161,7 @@ def test_fields_that_a_promise_excludes_are_refused_with_a_remedy(
         ),
         (
             "dummies_each = 0.1\nrolling = true",
-            r'field "dummies_each": of devices may leave in another crowd .* leave rolling out',
+            r'field "dummies_each": of devices may leave in another crowd .* leave "rolling" out',
         ),
         ("count_epsilon = 0.01", r'field "count_epsilon": must be a number of'),
         (
@@ -258,7 +258,7 @@ def test_noise_dummies_of_a_mean_name_each_of_its_steps(tmp_path: Path) -> None:
     assert alike.digest() == noisy.digest()
     with pytest.raises(CatalogInvalid, match="is only for noise dummies of a mean"):
         _read(tmp_path, THEME + f"{law_fields}30\n")
-    with pytest.raises(CatalogInvalid, match="500 is for 256 steps, but at a local epsilon of 8"):
+    with pytest.raises(CatalogInvalid, match="500 is for 256 steps, but the proof"):
         _read(tmp_path, text + f"{law_fields}500\n")
     with pytest.raises(CatalogInvalid, match=r"dummies_sum_scale 0.01 is below 0.0625"):
         _read(tmp_path, text + f"{law_fields}0.01\n")

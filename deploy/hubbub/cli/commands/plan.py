@@ -180,7 +180,8 @@ def _plan(options: PlanOptions) -> None:
         check_rank_goal(options.percentile, options.within or options.effect, parts)
     percentiles, errors = _percentiles(options, metric), list[float]()
     rows, metric_row = _rows(options, question, metric, shares), None
-    rows, by_auto = _as_auto(options, question, rows, percentiles)
+    # Which percentiles a metric names is not in its bundle.
+    rows, by_auto = _as_auto(options, question, rows, () if metric else percentiles)
     if metric is not None and options.reports is not None:
         metric_row = row(question, metric.mechanism, metric.arguments, options.reports)
     lines = [*rows, *([metric_row] if metric_row else [])]
