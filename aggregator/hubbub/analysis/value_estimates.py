@@ -56,7 +56,7 @@ class ValueEstimates:
         place: for ranges, the sum of the numbers' places as one estimate: 0 at low, 1 at high.
         people_variance: for a mean, the variance between people's numbers, in that of numbers which
             are all at either end of the range.
-        counted: how much of that the errors of one report of each person already include.
+        included_people_variance: part of it in the errors of one report of each person.
     """
 
     estimates: Floats
@@ -74,7 +74,7 @@ class ValueEstimates:
     noise_variance: float = 0.0
     place: "ValueEstimates | None" = None
     people_variance: float = 1.0
-    counted: float = 0.0
+    included_people_variance: float = 0.0
 
     @classmethod
     def flat(cls, estimates: Floats, stderrs: Floats, **more: Any) -> Self:
@@ -107,7 +107,7 @@ class ValueEstimates:
 
     def drawn(self, repeats: int) -> float:
         """What who reported adds to a mean's error, as a multiple of `sampled` by all reports."""
-        return self.people_variance * repeats - self.counted
+        return self.people_variance * repeats - self.included_people_variance
 
     def of_population(self, reports: int, repeats: int) -> "ValueEstimates":
         """The sum of a mean's places with its law for the population, but `stderrs`."""

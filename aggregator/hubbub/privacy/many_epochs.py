@@ -159,7 +159,7 @@ def _losses(crowd: ShuffledEpoch, grid: float, left_out: float) -> "PrivacyLossD
     reach = len(likely(int(numbers[-1, 0]), 0.5, cut)) // 2 + 1
     splits = np.floor(numbers / 2) + np.arange(-reach, reach + 1)[None, :]
     halves = pmf(splits, numbers, 0.5)
-    losses: dict[int, float] = {}
+    chance_by_step: dict[int, float] = {}
     for total, weight, spread in zip(totals.tolist(), weights.tolist(), spreads, strict=True):
         seen_on_both = slice(int(spread[0] - first), int(spread[-1] - first) + 2)
         both, x = numbers[seen_on_both], splits[seen_on_both]
@@ -172,18 +172,18 @@ def _losses(crowd: ShuffledEpoch, grid: float, left_out: float) -> "PrivacyLossD
         masses = np.bincount(steps - least, (weight * d / total * even * for_v)[mask])
         for place, chance_of_it in enumerate(masses.tolist(), start=least):
             if chance_of_it:
-                losses[place] = losses.get(place, 0.0) + chance_of_it
-    return _rounded_law(losses, max(0.0, 1 - sum(losses.values())), grid)
+                chance_by_step[place] = chance_by_step.get(place, 0.0) + chance_of_it
+    return _rounded_law(chance_by_step, max(0.0, 1 - sum(chance_by_step.values())), grid)
 
 
 def _rounded_law(
-    losses: dict[int, float], impossible: float, grid: float
+    chance_by_step: dict[int, float], impossible: float, grid: float
 ) -> "PrivacyLossDistribution":
-    """Distribution of these losses, in steps of the grid, and of an infinite one."""
+    """Distribution of these losses, in steps of the grid, and of an infinite loss."""
     from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415 a second, and 50 MB
 
     return privacy_loss_distribution.PrivacyLossDistribution.create_from_rounded_probability(
-        losses, impossible, grid, pessimistic_estimate=True
+        chance_by_step, impossible, grid, pessimistic_estimate=True
     )
 
 

@@ -244,7 +244,8 @@ def _two_value_cases(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tup
     lies = crowd.others * crowd.lie
     block_size = _SPLIT * (1 + noise.variance / 2 / lies) if lies else 1.0
     stay, move = (
-        laws(n, crowd.lie, cut) for n in zip(*splits(crowd, min(block_size, 1.0)), strict=True)
+        laws(holder_counts, crowd.lie, cut)
+        for holder_counts in zip(*splits(crowd, min(block_size, 1.0)), strict=True)
     )
     on_v = [convolved(moved_law, other[::-1]) for moved_law, other in zip(move, stay, strict=True)]
     if not all(fits(split, noise) for split in on_v):

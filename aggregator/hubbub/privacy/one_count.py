@@ -49,10 +49,10 @@ class OneCount:
     @classmethod
     def of(cls, crowd: ShuffledEpoch, delta: float, *, coarsely: bool = False) -> "OneCount":
         """The account, valid down to `delta`; `coarsely` with fewer blocks of splits."""
-        cut = delta * TAILS
+        cut, block_size = delta * TAILS, _WIDE_SPLIT if coarsely else _SPLIT
         lie_laws, others = (
-            laws(n, crowd.lie, cut)
-            for n in zip(*splits(crowd, _WIDE_SPLIT if coarsely else _SPLIT), strict=True)
+            laws(holder_counts, crowd.lie, cut)
+            for holder_counts in zip(*splits(crowd, block_size), strict=True)
         )
         [dummies] = laws([crowd.certain().dummies], 0.5, cut)
         lies = map(convolved, others, (turned[::-1] for turned in lie_laws))

@@ -307,8 +307,9 @@ class CoinBlock:
         c = np.arange(step)
         numbers = np.arange(coins + step)
         all_places = block._heads(numbers, c, coins)
-        starts = np.arange(0, coins + step, step)
-        few_heads = block._heads(numbers, starts, block._hidden, _RARE) @ block._rounded(starts, c)
+        multiples = np.arange(0, coins + step, step)
+        rounded = block._rounded(multiples, c)
+        few_heads = block._heads(numbers, multiples, block._hidden, _RARE) @ rounded
         has_few = few_heads > 0
         ratios = np.ones(few_heads.shape)
         ratios[has_few] = all_places[has_few] / few_heads[has_few]
@@ -322,9 +323,9 @@ class CoinBlock:
         if self.step == 1:
             return self._heads(numbers, c, self.coins) * chances, np.zeros(len(numbers))
         first = -(-c[0] // self.step) * self.step
-        starts = np.arange(first, c[-1] + self.coins - self._hidden + 1, self.step)
-        visible = self._rounded(starts, c) @ (chances * self.shares[c % self.step])
-        views = self._heads(numbers, starts, self._hidden, _RARE) * visible
+        multiples = np.arange(first, c[-1] + self.coins - self._hidden + 1, self.step)
+        visible = self._rounded(multiples, c) @ (chances * self.shares[c % self.step])
+        views = self._heads(numbers, multiples, self._hidden, _RARE) * visible
         all_views = self._heads(numbers, c, self.coins) @ chances
         return views, np.maximum(all_views * (1 + 1e-9) - views.sum(axis=1), 0.0)
 
@@ -332,9 +333,9 @@ class CoinBlock:
     def _hidden(self) -> int:
         return self.coins - int(_ROUNDED * self.coins)
 
-    def _rounded(self, starts: _Numbers, c: _Numbers) -> Floats:
-        """For each c, the chances of each start."""
-        return self.step * self._heads(starts, c, self.coins - self._hidden, _RARE)
+    def _rounded(self, multiples: _Numbers, c: _Numbers) -> Floats:
+        """For each c, the chances of each multiple."""
+        return self.step * self._heads(multiples, c, self.coins - self._hidden, _RARE)
 
     @staticmethod
     def _heads(numbers: _Numbers, starts: _Numbers, coins: int, rare: float = 0.0) -> Floats:

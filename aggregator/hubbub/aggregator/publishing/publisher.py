@@ -335,9 +335,9 @@ class AlertPublisher:
         sent = 0
         for metric in self._query.collected.bundle.metrics.values():
             if metric.alert:
-                judged = await judged_epochs(self._query, metric, _JUDGED_EPOCHS)
-                for epoch in judged.epochs:
-                    sent += await self._publish(metric, epoch, judged.date(epoch))
+                selection = await judged_epochs(self._query, metric, _JUDGED_EPOCHS)
+                for epoch in selection.epochs:
+                    sent += await self._publish(metric, epoch, selection.date(epoch))
         return sent
 
     async def _publish(self, metric: Metric, epoch: int, date: str) -> bool:

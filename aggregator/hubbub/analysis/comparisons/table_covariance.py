@@ -60,7 +60,7 @@ def table_covariance(
             _refuse_large(tier_mechanism, table)
     reports = [totals.reports for _, totals in tiers]
     scales = tier_scales(variances, reports) if len(tiers) > 1 else np.ones(1)
-    total, drawn_variance = np.zeros((len(shares), len(shares))), 0.0
+    total, sampling_variance = np.zeros((len(shares), len(shares))), 0.0
     for (tier_mechanism, totals), number, scale in zip(
         tiers, reports, scales.tolist(), strict=True
     ):
@@ -68,8 +68,8 @@ def table_covariance(
         total += scale**2 * number * _report_covariance(mechanism, tables)
         if totals.dummies:
             total += _dummy_covariance(mechanism, totals, tables[0], of_shares=repeats > 0)
-        drawn_variance += number * repeats * scale**2
-    total += drawn_variance * (np.diag(shares) - np.outer(shares, shares))
+        sampling_variance += number * repeats * scale**2
+    total += sampling_variance * (np.diag(shares) - np.outer(shares, shares))
     return total
 
 

@@ -71,7 +71,7 @@ class Means(Numbers):
             step=float(1 / gap),
             typical=middle,
             # A bit's variance is the same whoever has which number of this mean.
-            counted=1.0,
+            included_people_variance=1.0,
         )
 
     def answer(

@@ -72,7 +72,7 @@ class TokenStore:
                 return
             # A device that runs in an epoch with a default reports on it sooner or later.
             says = waiting_epochs(self._bundle, self._clock.now())
-            due = self._due_epochs(waiting=bool(says) or self._state.waiting() > 0)
+            due = self._due_epochs(has_waiting=bool(says) or self._state.waiting() > 0)
             ends = self._clock.monotonic() + timeout_seconds
             # A failed request for daily epochs does not stop one for hourly epochs.
             fetched = [
@@ -145,14 +145,14 @@ class TokenStore:
             if metric.epoch == length
         }
 
-    def _due_epochs(self, *, waiting: bool) -> list[tuple[str, int]]:
+    def _due_epochs(self, *, has_waiting: bool) -> list[tuple[str, int]]:
         now = self._clock.now()
         due = []
         for length in self._lengths:
             running = epoch_at(now, length)
             if now >= self._moment(length, running + 1):
                 due.append((length, running + 1))
-            if waiting:
+            if has_waiting:
                 due.append((length, running))
         due += self._unrequested_epochs()
         return [fromkey for fromkey in dict.fromkeys(due) if self._is_open(*fromkey)]
