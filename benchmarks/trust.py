@@ -16,8 +16,8 @@ from benchmarks.measure import Row, rate
 from benchmarks.own import own_redis, times
 from hubbub.bundles import OpeningKey
 from hubbub.bundles.log.merkle import leaf_hash
-from hubbub.bundles.log.notes import Checkpoint, NoteKey
 from hubbub.bundles.log.proof import entry_of, open_proof
+from hubbub.bundles.log.signed_notes import Checkpoint, NoteKey
 from hubbub.client import Client, MemoryState
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.conservation import Window

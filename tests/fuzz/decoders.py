@@ -14,7 +14,7 @@ from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle, open_bundle
 from hubbub.bundles.encoding import to_text
-from hubbub.bundles.handover import hand_over
+from hubbub.bundles.key_handover import hand_over
 from hubbub.cli.commands.rappor import read_collection, read_map
 from hubbub.client.ledger import FOREIGN, Account, merge
 from hubbub.client.transport.contract import TryAgain

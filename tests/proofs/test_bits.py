@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Probability, SystemBits
-from hubbub.mechanisms import bits as bits_module
+from hubbub.mechanisms import random_bits as bits_module
 
 
 def _answers(ask: Callable[[bits_module.Draw], int], draws: int) -> dict[int, Fraction]:

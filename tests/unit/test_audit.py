@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scipy.stats import beta
 
-import hubbub.mechanisms.bits as bits_module
+import hubbub.mechanisms.random_bits as bits_module
 from hubbub.catalog import Metric
 from hubbub.cli.main import main
 from hubbub.client.state.secret import DeviceMemo

@@ -10,7 +10,7 @@ import pytest
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import SPANS, Metric, epoch_at
 from hubbub.catalog.caps_and_release_budget import Caps
-from hubbub.catalog.limits import Limits
+from hubbub.catalog.report_limits import Limits
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
 from hubbub.client.ledger import Account, merge
 from hubbub.client.testing import FakeClock, FakeShuffler

@@ -19,7 +19,7 @@ from hubbub.bundles import signed_bundle
 from hubbub.catalog import Budget, Metric, Release
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.caps_and_release_budget import Caps
-from hubbub.catalog.limits import Limits
+from hubbub.catalog.report_limits import Limits
 from hubbub.client import Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain

@@ -16,8 +16,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles import Bundle, open_bundle, read_bundle
 from hubbub.bundles.log.merkle import leaf_hash, proven_root, refuse_inconsistent
-from hubbub.bundles.log.notes import Checkpoint, NoteKey, note_text, refuse_unsigned, signed_note
 from hubbub.bundles.log.proof import entry_of
+from hubbub.bundles.log.signed_notes import (
+    Checkpoint,
+    NoteKey,
+    note_text,
+    refuse_unsigned,
+    signed_note,
+)
 from hubbub.catalog import Metric
 from hubbub.cli.main import main
 from hubbub.client import Client, Outcome

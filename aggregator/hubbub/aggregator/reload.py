@@ -10,7 +10,7 @@ from typing import Any
 from hubbub.aggregator.access.access_file import AccessFile, files_of, read_access
 from hubbub.aggregator.settings import Settings
 from hubbub.bundles import Bundle, OpeningKey, key_at, read_bundle
-from hubbub.bundles.handover import line_of
+from hubbub.bundles.key_handover import line_of
 from hubbub.errors import BundleRefused, KeysUnusable
 from hubbub.privacy.noisy_answers import check_noise
 from hubbub.runtime.process import certificates_until, day_of

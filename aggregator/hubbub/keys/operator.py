@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles.encoding import MALFORMED, read_json, to_text
-from hubbub.bundles.handover import MAX_HANDOVERS, Handover, hand_over
+from hubbub.bundles.key_handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 

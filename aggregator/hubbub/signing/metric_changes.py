@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.encoding import to_text
-from hubbub.bundles.promise import Promise, merge_promises
+from hubbub.bundles.metric_promise import Promise, merge_promises
 from hubbub.catalog.breakdown import missing_values
 from hubbub.catalog.cover import NONE
 from hubbub.catalog.experiments import Experiment

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.authoring.crowds.accountant import gathered, minimum
 from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.encoding import to_text
-from hubbub.bundles.handover import Handover
+from hubbub.bundles.key_handover import Handover
 from hubbub.bundles.model_state import LARGEST_MODELS_BYTES, ModelState
 from hubbub.bundles.notice import LARGEST_NOTICE_BYTES, Notice
 from hubbub.bundles.signed_bundle import VERSION_OF_GROWN, VERSION_OF_TOKENS

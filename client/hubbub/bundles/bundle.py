@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from hubbub.bundles.encoding import from_text
-from hubbub.bundles.handover import Handover, line_of
+from hubbub.bundles.key_handover import Handover, line_of
+from hubbub.bundles.metric_promise import Promise
 from hubbub.bundles.opening_keys import OpeningKeyPublic, is_development
-from hubbub.bundles.promise import Promise
 from hubbub.catalog.breakdown import conditions_in, streams_of
 from hubbub.catalog.caps_and_release_budget import Budget, Caps
 from hubbub.catalog.cover import uncovered
@@ -29,8 +29,8 @@ from hubbub.oblivious.key_config import read_config
 from hubbub.sealing.kems import X_WING
 
 if TYPE_CHECKING:
-    from hubbub.bundles.log.notes import NoteKey
     from hubbub.bundles.log.proof import LogProof
+    from hubbub.bundles.log.signed_notes import NoteKey
     from hubbub.bundles.operating_parties import Runs
     from hubbub.bundles.tokens import TokenIssuer
     from hubbub.catalog.models.learning import Learning

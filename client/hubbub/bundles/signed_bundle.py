@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.encoding import MALFORMED, from_text, read_json, to_text
-from hubbub.bundles.handover import Handover
+from hubbub.bundles.key_handover import Handover
+from hubbub.bundles.metric_promise import Promise
 from hubbub.bundles.opening_keys import OpeningKeyPublic
-from hubbub.bundles.promise import Promise
 from hubbub.bundles.signatures import SignatureMismatch
 from hubbub.bundles.signed_lines import check_lines
 from hubbub.bundles.weak_keys import KEY_BYTES
@@ -146,7 +146,7 @@ def _rare_parts(body: Mapping[str, Any]) -> dict[str, Any]:
     """What few bundles have, imported where one has it: an app's start does not wait for it."""
     parts: dict[str, Any] = {}
     if "log" in body:
-        from hubbub.bundles.log.notes import NoteKey  # noqa: PLC0415 as above
+        from hubbub.bundles.log.signed_notes import NoteKey  # noqa: PLC0415 as above
 
         parts["log"] = NoteKey(body["log"]["name"], from_text(body["log"]["key"]))
     if "runs" in body:

@@ -15,11 +15,11 @@ from hubbub.catalog.crowds.crowd import EPSILON, Crowd
 from hubbub.catalog.discovery import DISCOVER, loss_of_either
 from hubbub.catalog.epochs import PERIOD, REPORT_ON, SAMPLING
 from hubbub.catalog.experiments import EXPERIMENT, Experiment
-from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric_checks import check_fields, refuse_large_batch, refuse_uneven_lies
 from hubbub.catalog.models.held_out_reports import loss_of_judging
 from hubbub.catalog.models.model_metric import EPOCH, MODEL
 from hubbub.catalog.plain_value import as_python
+from hubbub.catalog.report_limits import Limits
 from hubbub.catalog.values.funnels_and_retention import STEPS, WEEKS
 from hubbub.catalog.values.list_versions import (
     GROWN,

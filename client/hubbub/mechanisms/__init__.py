@@ -7,7 +7,6 @@ Everything between handles opaque bytes or integer sums. Standard library and mm
 """
 
 from hubbub.fields.rules import is_number
-from hubbub.mechanisms.bits import BitSource, KeyedBits, SystemBits
 from hubbub.mechanisms.layout import (
     BitVector,
     CohortBits,
@@ -21,6 +20,7 @@ from hubbub.mechanisms.layout import (
 )
 from hubbub.mechanisms.mechanism import AnyMechanism, Memo, Memoized
 from hubbub.mechanisms.probability import Probability
+from hubbub.mechanisms.random_bits import BitSource, KeyedBits, SystemBits
 from hubbub.mechanisms.registry import (
     REGISTRY,
     build,

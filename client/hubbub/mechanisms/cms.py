@@ -17,10 +17,10 @@ from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure, sketch_base
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.random_bits import BitSource
 
 
 @frozen()

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Protocol
 
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals, concat
 from hubbub.mechanisms.mechanism import Value_contra
 from hubbub.mechanisms.pure import ListedMechanism, Pure, PureMechanism
+from hubbub.mechanisms.random_bits import BitSource
 
 
 class Grouped(PureMechanism[Value_contra], Protocol[Value_contra]):

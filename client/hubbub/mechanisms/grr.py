@@ -11,8 +11,8 @@ from dataclasses import field
 
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.probability import Probability, exp_at_most
+from hubbub.mechanisms.random_bits import BitSource
 
 
 @frozen()

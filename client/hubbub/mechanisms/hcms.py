@@ -18,10 +18,10 @@ from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure, sketch_base
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals, concat
 from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
+from hubbub.mechanisms.random_bits import BitSource
 from hubbub.mechanisms.walsh import WalshHadamard, negative
 
 

@@ -16,10 +16,10 @@ from dataclasses import field
 
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import sketch_base
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.drawn_group import Grouped
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.hashing import encoded, position
+from hubbub.mechanisms.random_bits import BitSource
 
 
 @frozen()

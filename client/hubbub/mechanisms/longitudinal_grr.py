@@ -20,7 +20,6 @@ from typing import Final
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.mechanism import Memo
 from hubbub.mechanisms.parameter import number
 from hubbub.mechanisms.probability import (
@@ -30,6 +29,7 @@ from hubbub.mechanisms.probability import (
     exp_at_most,
     log_at_least,
 )
+from hubbub.mechanisms.random_bits import BitSource
 
 PERMANENT_EPSILON: Final = number(
     "Largest privacy loss of all reports of one unchanged value together, in nats, above "

@@ -27,12 +27,12 @@ from typing import Final
 
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.longitudinal_grr import PERMANENT_EPSILON, LongitudinalGrr
 from hubbub.mechanisms.mechanism import Memo, Memoized
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.projective_geometry import HashPool, primes
+from hubbub.mechanisms.random_bits import BitSource
 
 _FUNCTION: Final = b"function"
 _MAX_FUNCTIONS: Final = 1 << 12

@@ -17,10 +17,10 @@ from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.longitudinal_grr import PERMANENT_EPSILON, odds
 from hubbub.mechanisms.mechanism import Memo
 from hubbub.mechanisms.probability import Probability, log_at_least
+from hubbub.mechanisms.random_bits import BitSource
 
 _HALF = Probability.at_most(Fraction(1, 2))
 

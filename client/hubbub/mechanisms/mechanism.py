@@ -5,8 +5,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 from hubbub.fields.frozen import frozen
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Layout, Totals
+from hubbub.mechanisms.random_bits import BitSource
 
 DomainName = Literal["categories", "strings", "numbers", "vectors"]
 

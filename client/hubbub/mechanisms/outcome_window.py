@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import Protocol
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import OneHot
 from hubbub.mechanisms.number_range import OverRange
 from hubbub.mechanisms.probability import DIGITS, Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.random_bits import BitSource
 
 
 @frozen()

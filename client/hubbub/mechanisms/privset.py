@@ -23,10 +23,10 @@ from typing import Any, Final
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Subset, Totals
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.random_bits import BitSource
 from hubbub.mechanisms.subsets import members, numbered
 
 # Choices are numbered, and numbers of more digits take too long to draw.

@@ -20,10 +20,10 @@ from typing import Final
 
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.projective_geometry import Incidence, primes
+from hubbub.mechanisms.random_bits import BitSource
 
 # Of cells, so that totals stay a few megabytes, and of the additions that read them: seconds.
 _MAX_POINTS: Final = 1 << 22

@@ -13,8 +13,8 @@ from dataclasses import field
 
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.mechanism import Memo
+from hubbub.mechanisms.random_bits import BitSource
 from hubbub.mechanisms.two_step_response import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain
 
 

@@ -12,8 +12,8 @@ from dataclasses import field
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.probability import Probability, keep_at_most
+from hubbub.mechanisms.random_bits import BitSource
 
 
 @frozen()

@@ -16,9 +16,9 @@ from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Subset
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.random_bits import BitSource
 from hubbub.mechanisms.subsets import choose
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.probability import Probability
+from hubbub.mechanisms.random_bits import BitSource
 
 
 def choose(size: int, count: int, source: BitSource) -> int:

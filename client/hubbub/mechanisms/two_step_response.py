@@ -17,10 +17,10 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.parameter import number
 from hubbub.mechanisms.probability import Probability, log_at_least
 from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.random_bits import BitSource
 
 PERMANENT_LIE: Final = number(
     "Probability that a bit is random for life: the permanent lie.", 0, 1, "()", example=0.25

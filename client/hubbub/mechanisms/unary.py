@@ -15,8 +15,8 @@ from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure
-from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.random_bits import BitSource
 
 _HALF = Probability.at_most(Fraction(1, 2))
 

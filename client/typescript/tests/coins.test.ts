@@ -9,7 +9,7 @@ import test from "node:test";
 
 import { product } from "../src/mechanisms/portable_floats.js";
 import { book } from "../src/mechanisms/direction_pool.js";
-import { pick, SystemBits, type BitSource } from "../src/mechanisms/bits.js";
+import { pick, SystemBits, type BitSource } from "../src/mechanisms/random_bits.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import { MECHANISMS } from "../src/vectors.js";
 

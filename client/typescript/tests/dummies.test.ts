@@ -7,7 +7,7 @@ import { dummiesOf } from "../src/catalog/dummies.js";
 import { metricFrom } from "../src/catalog/metric.js";
 import { Client } from "../src/client/client.js";
 import { MemoryStorage } from "../src/client/memory.js";
-import { SystemBits } from "../src/mechanisms/bits.js";
+import { SystemBits } from "../src/mechanisms/random_bits.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import { FakeShuffler } from "../src/testing.js";
 import { fieldsOf } from "../src/transport/protobuf.js";

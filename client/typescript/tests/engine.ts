@@ -1,6 +1,6 @@
 /** What tests ask of any engine, a browser's or Node's: seals, draws of coins, and known answers. */
 import { fromText, toText } from "../src/catalog/encoding.js";
-import { SystemBits } from "../src/mechanisms/bits.js";
+import { SystemBits } from "../src/mechanisms/random_bits.js";
 import type { Randomizer } from "../src/mechanisms/randomizer.js";
 import { gradient, toJudge, type LearnedExample } from "../src/mechanisms/gradient.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";

@@ -5,7 +5,7 @@ import test from "node:test";
 import { openBundle, type Bundle } from "../src/catalog/bundle.js";
 import { toText } from "../src/catalog/encoding.js";
 import { leafHash, provenRoot, refuseInconsistent } from "../src/catalog/log/merkle.js";
-import { refuseUnsigned } from "../src/catalog/log/notes.js";
+import { refuseUnsigned } from "../src/catalog/log/signed_notes.js";
 import { Client } from "../src/client/client.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import { admitted } from "../src/client/admission.js";

@@ -3,7 +3,7 @@ import test from "node:test";
 
 import { BadParameter, ValueOutOfDomain } from "../src/errors.js";
 import { plainNumber } from "../src/catalog/ranges.js";
-import { SystemBits } from "../src/mechanisms/bits.js";
+import { SystemBits } from "../src/mechanisms/random_bits.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import { exact, fraction, toNumber } from "../src/mechanisms/fraction.js";
 import { atLeast, atMost, expAtMost } from "../src/mechanisms/probability.js";

@@ -10,7 +10,7 @@ import { MemoryStorage } from "../src/client/memory.js";
 import { memoOf } from "../src/client/memo.js";
 import type { Post } from "../src/client/transport.js";
 import { BadParameter, TryAgain } from "../src/errors.js";
-import { pick } from "../src/mechanisms/bits.js";
+import { pick } from "../src/mechanisms/random_bits.js";
 import type { Bytes } from "../src/mechanisms/packing.js";
 import { FakeShuffler } from "../src/testing.js";
 import {

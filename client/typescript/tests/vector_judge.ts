@@ -11,7 +11,7 @@ import { memoOf } from "../src/client/memo.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import { admitted } from "../src/client/admission.js";
 import { type Trust } from "../src/client/trust.js";
-import { pick } from "../src/mechanisms/bits.js";
+import { pick } from "../src/mechanisms/random_bits.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import type { Bytes } from "../src/mechanisms/packing.js";
 import type { Coded } from "../src/mechanisms/randomizer.js";

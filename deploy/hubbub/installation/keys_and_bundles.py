@@ -8,7 +8,7 @@ from typing import Final
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.encoding import to_text
-from hubbub.bundles.handover import line_of
+from hubbub.bundles.key_handover import line_of
 from hubbub.bundles.model_state import ModelState
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS, OpeningKeyPublic, is_development
 from hubbub.bundles.tokens import TokenIssuer

@@ -13,7 +13,7 @@ from typing import Any
 from hubbub.bundles import Bundle, key_at, read_bundle
 from hubbub.catalog import epoch_start
 from hubbub.client import SealedReport, Transport, TryAgain, transport_to
-from hubbub.mechanisms.bits import SystemBits
+from hubbub.mechanisms.random_bits import SystemBits
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.tokens.token import Minted
 from tests.support.waiting import HANG_SECONDS

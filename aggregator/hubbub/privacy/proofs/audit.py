@@ -30,7 +30,7 @@ from hubbub.catalog import Metric
 from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.catalog.models.held_out_reports import evaluation_report, judging
 from hubbub.errors import HubbubError, ProofFailed
-from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability, bits
+from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability, random_bits
 from hubbub.mechanisms.probability import DIGITS
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.crowd_guarantees import smallest_crowd
@@ -107,7 +107,7 @@ def _drawing(supply: int, width: int) -> Iterator[None]:
         hold(stock[1] >= 0, "more digits are drawn than the answer needs")
         return drawn
 
-    with patch.object(bits, "_system", draw):
+    with patch.object(random_bits, "_system", draw):
         yield
 
 

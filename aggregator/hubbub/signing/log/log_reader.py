@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from hubbub.bundles.log.merkle import leaf_hash
-from hubbub.bundles.log.notes import Checkpoint, NoteKey
 from hubbub.bundles.log.proof import KINDS
+from hubbub.bundles.log.signed_notes import Checkpoint, NoteKey
 from hubbub.errors import BadParameter, LogBroken
 from hubbub.signing.log.tree import (
     CHECKPOINT,

@@ -16,8 +16,8 @@ from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.log.merkle import leaf_hash
-from hubbub.bundles.log.notes import Checkpoint, NoteKey
 from hubbub.bundles.log.proof import LogProof, entry_of
+from hubbub.bundles.log.signed_notes import Checkpoint, NoteKey
 from hubbub.errors import BadParameter, BundleRefused, KeysUnusable, LogBroken
 from hubbub.keys.operator import read_signing_key, signing_pem
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file

@@ -5,8 +5,8 @@ from hashlib import sha256
 from typing import Final
 
 from hubbub.bundles.log.merkle import node_hash
-from hubbub.bundles.log.notes import Checkpoint
 from hubbub.bundles.log.proof import LogProof
+from hubbub.bundles.log.signed_notes import Checkpoint
 from hubbub.errors import BadParameter
 
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles import Bundle
 from hubbub.bundles.log.merkle import refuse_inconsistent
-from hubbub.bundles.log.notes import (
+from hubbub.bundles.log.signed_notes import (
     COSIGNATURE,
     Checkpoint,
     NoteKey,

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 from hubbub.bundles.encoding import MALFORMED, from_text, read_json, to_text
 from hubbub.bundles.log.merkle import HASH_BYTES, leaf_hash, proven_root, refuse_inconsistent
-from hubbub.bundles.log.notes import SIZE, Checkpoint, NoteKey
+from hubbub.bundles.log.signed_notes import SIZE, Checkpoint, NoteKey
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.fields.frozen import frozen
 from hubbub.fields.rules import int_if_whole

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from hubbub.bundles import Bundle, Promise
 from hubbub.bundles.encoding import from_text, to_text
-from hubbub.bundles.promise import merge_promises
+from hubbub.bundles.metric_promise import merge_promises
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.fields.frozen import frozen
 from hubbub.sealing.digests import sha256
 
 if TYPE_CHECKING:
-    from hubbub.bundles.log.notes import NoteKey
+    from hubbub.bundles.log.signed_notes import NoteKey
 
 _VERSION: Final = 1
 _FOLDER: Final = re.compile("[0-9a-f]{16}")
@@ -37,7 +37,7 @@ class SeenLog(NamedTuple):
     @classmethod
     def load(cls, words: Any) -> Self:
         """Reads what `words()` returned. Raises one of MALFORMED for anything else."""
-        from hubbub.bundles.log.notes import NoteKey  # noqa: PLC0415 of bundles in a log
+        from hubbub.bundles.log.signed_notes import NoteKey  # noqa: PLC0415 of bundles in a log
 
         name, public, size, root = words
         try:

@@ -3,7 +3,7 @@
  *
  * As client/hubbub/catalog/crowds/device_dummies.py.
  */
-import { pick, type BitSource } from "../mechanisms/bits.js";
+import { pick, type BitSource } from "../mechanisms/random_bits.js";
 import { exact } from "../mechanisms/fraction.js";
 import { index } from "../mechanisms/randomized_response.js";
 import type { Bytes } from "../mechanisms/packing.js";

@@ -1,5 +1,5 @@
 /** Experiments: a device's arm, drawn from its secret. As experiments.py of client/hubbub/catalog. */
-import { pick } from "../mechanisms/bits.js";
+import { pick } from "../mechanisms/random_bits.js";
 import { purpose } from "../mechanisms/permanent.js";
 import type { Memo } from "../mechanisms/randomizer.js";
 import { listed, number, ownValue, table, text, type Table } from "./json.js";

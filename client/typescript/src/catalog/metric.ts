@@ -2,7 +2,7 @@
 import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
 import { load } from "../loading.js";
 import { mechanismOf } from "../mechanisms/preloaded.js";
-import type { BitSource } from "../mechanisms/bits.js";
+import type { BitSource } from "../mechanisms/random_bits.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import type { Coded, Memo, Randomizer } from "../mechanisms/randomizer.js";
 import type { Kem } from "../transport/sealing.js";

@@ -4,7 +4,7 @@
  * either.
  */
 import { BadParameter, UnknownMetric } from "../errors.js";
-import { pick } from "../mechanisms/bits.js";
+import { pick } from "../mechanisms/random_bits.js";
 import { concatenated, packed } from "../mechanisms/packing.js";
 import { purpose } from "../mechanisms/permanent.js";
 import type { Memo } from "../mechanisms/randomizer.js";

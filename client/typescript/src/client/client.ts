@@ -5,7 +5,7 @@ import type { Features, Label, Value } from "../catalog/values.js";
 import { StateUnusable, TryAgain, UNREACHABLE } from "../errors.js";
 import { load, type Modules } from "../loading.js";
 import { after, within } from "../time_limits.js";
-import { SystemBits, type BitSource } from "../mechanisms/bits.js";
+import { SystemBits, type BitSource } from "../mechanisms/random_bits.js";
 import { Background, readable } from "./background.js";
 import { turned } from "./consent.js";
 import { newDevice, type Device } from "./device.js";

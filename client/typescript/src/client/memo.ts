@@ -2,7 +2,7 @@
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 
-import type { BitSource } from "../mechanisms/bits.js";
+import type { BitSource } from "../mechanisms/random_bits.js";
 import { KeyedBits } from "../mechanisms/keyed.js";
 import { concatenated } from "../mechanisms/packing.js";
 import type { Memo } from "../mechanisms/randomizer.js";

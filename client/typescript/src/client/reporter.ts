@@ -9,7 +9,7 @@ import { metricNameOf, streamWithin } from "../catalog/tiers.js";
 import { samplingOf, type Notice } from "../catalog/sampling.js";
 import { UnknownMetric } from "../errors.js";
 import { load } from "../loading.js";
-import type { BitSource } from "../mechanisms/bits.js";
+import type { BitSource } from "../mechanisms/random_bits.js";
 import { exact } from "../mechanisms/fraction.js";
 import { concatenated, packed } from "../mechanisms/packing.js";
 import { purpose } from "../mechanisms/permanent.js";

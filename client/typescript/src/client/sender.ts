@@ -11,7 +11,7 @@ import type { Stream } from "../catalog/metric.js";
 import { GivenUp, NotLoaded, tooLate, TryAgain } from "../errors.js";
 import { load } from "../loading.js";
 import { callLater, within } from "../time_limits.js";
-import { SystemBits } from "../mechanisms/bits.js";
+import { SystemBits } from "../mechanisms/random_bits.js";
 import { concatenated, type Bytes } from "../mechanisms/packing.js";
 import { seal, sealInfo } from "../transport/sealing.js";
 import { meaningOf, noticeIn, requestOf, type Answer } from "../transport/submission.js";

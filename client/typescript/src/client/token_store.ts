@@ -14,7 +14,7 @@ import { metricNameOf } from "../catalog/tiers.js";
 import { BadParameter, tooLate, TryAgain, UNREACHABLE } from "../errors.js";
 import { load } from "../loading.js";
 import { after, within } from "../time_limits.js";
-import { pick } from "../mechanisms/bits.js";
+import { pick } from "../mechanisms/random_bits.js";
 import { issuedIn, tokenInfo, tokenOf, tokenRequest } from "../transport/issuer.js";
 import type { AskIssuer, TokenIssuer } from "../transport/issuer.js";
 import { blinded, outputsOf, type Blinded } from "../transport/poprf.js";

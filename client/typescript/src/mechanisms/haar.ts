@@ -3,7 +3,7 @@
  *
  * Source and estimator: client/hubbub/mechanisms/haar.py.
  */
-import { pick } from "./bits.js";
+import { pick } from "./random_bits.js";
 import { isNegative } from "./hadamard.js";
 import { bitLength, indexBytes } from "./packing.js";
 import { expAtMost } from "./probability.js";

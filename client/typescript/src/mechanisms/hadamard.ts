@@ -3,7 +3,7 @@
  *
  * Source and estimator: client/hubbub/mechanisms/hadamard.py.
  */
-import { pick } from "./bits.js";
+import { pick } from "./random_bits.js";
 import { index, keepChance, loss } from "./randomized_response.js";
 import { bitLength, indexBytes } from "./packing.js";
 import { expAtMost } from "./probability.js";

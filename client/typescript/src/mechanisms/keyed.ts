@@ -1,9 +1,9 @@
-/** Coins from a key, for permanent responses. As client/hubbub/mechanisms/bits.py. */
+/** Coins from a key, for permanent responses. As client/hubbub/mechanisms/random_bits.py. */
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 
 import { BadParameter } from "../errors.js";
-import { drawBelow, drawMask, type BitSource, type Draw } from "./bits.js";
+import { drawBelow, drawMask, type BitSource, type Draw } from "./random_bits.js";
 import { concatenated, unpacked } from "./packing.js";
 
 const BLOCK_BYTES = 32; // one HMAC-SHA256

@@ -5,7 +5,7 @@
  * Sources and estimators: longitudinal_grr.py, longitudinal_hash.py and longitudinal_unary.py of client/hubbub/mechanisms.
  */
 import { BadParameter } from "../errors.js";
-import { pick, type BitSource } from "./bits.js";
+import { pick, type BitSource } from "./random_bits.js";
 import { fraction, minus, dividedBy, plus, times, toNumber, type Fraction } from "./fraction.js";
 import { Geometry, primes } from "./projective_geometry.js";
 import { index, keepChance, loss, respond } from "./randomized_response.js";

@@ -4,7 +4,7 @@
  * Sources and estimators: mean_one_bit.py, mean_piecewise.py, wave.py and buckets.py of
  * client/hubbub/mechanisms.
  */
-import { pick, type BitSource } from "./bits.js";
+import { pick, type BitSource } from "./random_bits.js";
 import { fraction, nearest, dividedBy, plus, rounded, times, toNumber } from "./fraction.js";
 import { index, keepChance, loss } from "./randomized_response.js";
 import { indexBytes, concatenated, packed } from "./packing.js";

@@ -6,7 +6,7 @@
  * client/hubbub/mechanisms/pairs.py.
  */
 import { BadParameter } from "../errors.js";
-import { pick } from "./bits.js";
+import { pick } from "./random_bits.js";
 import { index } from "./randomized_response.js";
 import { indexBytes } from "./packing.js";
 import { responseOver } from "./projective.js";

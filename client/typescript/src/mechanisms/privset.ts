@@ -5,7 +5,7 @@
  * client/hubbub/mechanisms/privset.py.
  */
 import { BadParameter, ValueOutOfDomain } from "../errors.js";
-import type { BitSource } from "./bits.js";
+import type { BitSource } from "./random_bits.js";
 import { fraction, minus, dividedBy, plus, times, toNumber } from "./fraction.js";
 import { packed, vectorBytes } from "./packing.js";
 import { atMost, expAtMost, logAtLeast, ONE } from "./probability.js";

@@ -3,7 +3,7 @@
  *
  * Source and estimator: client/hubbub/mechanisms/projective.py.
  */
-import { pick, type BitSource } from "./bits.js";
+import { pick, type BitSource } from "./random_bits.js";
 import { fraction, minus, dividedBy, plus, times, toNumber, type Fraction } from "./fraction.js";
 import { Geometry, primes } from "./projective_geometry.js";
 import { index } from "./randomized_response.js";

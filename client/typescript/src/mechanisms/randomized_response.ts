@@ -5,7 +5,7 @@
  * uniformly. Sources and estimators: rr.py and grr.py of client/hubbub/mechanisms.
  */
 import { BadParameter } from "../errors.js";
-import { pick, type BitSource } from "./bits.js";
+import { pick, type BitSource } from "./random_bits.js";
 import { fraction, dividedBy, plus, type Fraction } from "./fraction.js";
 import { indexBytes, packed } from "./packing.js";
 import { atMost, expAtMost, logAtLeast, ONE } from "./probability.js";

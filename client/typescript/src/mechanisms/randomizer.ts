@@ -1,6 +1,6 @@
 /** The interface of randomizers, which every mechanism of the registry implements. */
 import { BadParameter, ValueOutOfDomain } from "../errors.js";
-import type { BitSource } from "./bits.js";
+import type { BitSource } from "./random_bits.js";
 import type { Bytes } from "./packing.js";
 
 /** A device's permanent coins for one metric. */

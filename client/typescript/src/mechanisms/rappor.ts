@@ -8,7 +8,7 @@
  * client/hubbub/mechanisms.
  */
 import { BadParameter } from "../errors.js";
-import { pick, type BitSource } from "./bits.js";
+import { pick, type BitSource } from "./random_bits.js";
 import { checkCells } from "./cells.js";
 import { exact, fraction, minus, dividedBy, plus, times } from "./fraction.js";
 import { utf8Bytes, positions } from "./hashing.js";

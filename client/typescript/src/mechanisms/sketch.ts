@@ -5,7 +5,7 @@
  * Sources and estimators: cms.py, hcms.py and local_hash.py of client/hubbub/mechanisms.
  */
 import { BadParameter } from "../errors.js";
-import { pick } from "./bits.js";
+import { pick } from "./random_bits.js";
 import { checkCells } from "./cells.js";
 import { fraction } from "./fraction.js";
 import { isNegative } from "./hadamard.js";

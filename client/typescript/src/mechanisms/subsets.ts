@@ -1,5 +1,5 @@
 /** Uniform subsets, exactly: as `client/hubbub/mechanisms/subsets.py`. */
-import type { BitSource } from "./bits.js";
+import type { BitSource } from "./random_bits.js";
 import { fraction } from "./fraction.js";
 import { atMost } from "./probability.js";
 

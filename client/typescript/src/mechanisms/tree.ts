@@ -5,7 +5,7 @@
  * Source and estimator: client/hubbub/mechanisms/tree.py.
  */
 import { BadParameter } from "../errors.js";
-import { pick } from "./bits.js";
+import { pick } from "./random_bits.js";
 import { checkCells } from "./cells.js";
 import { digest, utf8Bytes, word } from "./hashing.js";
 import { index } from "./randomized_response.js";

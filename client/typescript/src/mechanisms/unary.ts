@@ -4,7 +4,7 @@
  *
  * Sources and estimators: client/hubbub/mechanisms/unary.py.
  */
-import type { BitSource } from "./bits.js";
+import type { BitSource } from "./random_bits.js";
 import { fraction, dividedBy, plus } from "./fraction.js";
 import { packed, vectorBytes } from "./packing.js";
 import { atLeast, expAtMost, HALF, logAtLeast, ONE } from "./probability.js";

@@ -6,7 +6,7 @@
  */
 import { BadParameter, ValueOutOfDomain } from "../errors.js";
 import { length, product } from "./portable_floats.js";
-import { pick, type BitSource } from "./bits.js";
+import { pick, type BitSource } from "./random_bits.js";
 import { checkCells } from "./cells.js";
 import { book, topSums } from "./direction_pool.js";
 import { exact, fraction, dividedBy, plus, times, toNumber } from "./fraction.js";

@@ -54,7 +54,7 @@ from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import Exclusive, Group, option, options
 from hubbub.programs.text_files import read_text
 from hubbub.query_results.rows import percentile_name
-from hubbub.simulation.planned_totals import simulate
+from hubbub.simulation.plan_simulation import simulate
 from hubbub.simulation.rank_goals import check_rank_goal, rank_error, share_errors
 
 # The minimum batch of a planned metric; a larger one shows effects a little sooner.

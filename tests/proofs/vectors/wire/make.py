@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hubbub.bundles import Bundle, Notice, OpeningKeyPublic, open_bundle
 from hubbub.bundles.log.merkle import leaf_hash
-from hubbub.bundles.log.notes import NoteKey
+from hubbub.bundles.log.signed_notes import NoteKey
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
 from hubbub.bundles.operating_parties import Runs
 from hubbub.bundles.signed_lines import sign_lines

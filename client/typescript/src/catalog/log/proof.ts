@@ -13,7 +13,7 @@ import { listed, number, table, text, wholeNumber } from "../json.js";
 import type { LogKey, LogProof, SeenLog } from "./log.js";
 import { HASH_BYTES, leafHash, provenRoot, refuseInconsistent, type Tree } from "./merkle.js";
 import { refuseAmbiguous } from "../bundle_checks.js";
-import { openCheckpoint, SIZE } from "./notes.js";
+import { openCheckpoint, SIZE } from "./signed_notes.js";
 
 /**
  * The proof in a bundle's third line. content: the first two lines, with their line ends. key: the

@@ -3,7 +3,7 @@
  * and held_out_reports.py of client/hubbub/catalog/models.
  */
 import { UnknownMetric, ValueOutOfDomain } from "../../errors.js";
-import { pick, type BitSource } from "../../mechanisms/bits.js";
+import { pick, type BitSource } from "../../mechanisms/random_bits.js";
 import { exact, nearest } from "../../mechanisms/fraction.js";
 import { gradient, place, toJudge, type ModelKind } from "../../mechanisms/gradient.js";
 import { grr, index } from "../../mechanisms/randomized_response.js";

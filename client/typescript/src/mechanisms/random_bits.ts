@@ -2,7 +2,7 @@
  * BitSource: the only source of random coins, and its implementation by the operating system.
  *
  * It uses no floats: each draw compares random binary digits with the 64 digits of a probability,
- * and so is true with exactly that probability. As `client/hubbub/mechanisms/bits.py`.
+ * and so is true with exactly that probability. As `client/hubbub/mechanisms/random_bits.py`.
  */
 import { BadParameter } from "../errors.js";
 import { bitLength, unpacked } from "./packing.js";
