@@ -7,6 +7,7 @@ from typing import Final
 
 from hubbub.authoring import exposure
 from hubbub.catalog import SPANS, Metric
+from hubbub.catalog.values.past_kind import PastKind
 from hubbub.errors import HubbubError
 
 VERDICTS: Final = {
@@ -89,8 +90,8 @@ def _repetition_lines(metric: Metric) -> list[str]:
         lines.append(
             f"With lifetime_epsilon = {_FEWER} the device stops at 2 ({verdict(_FEWER)}), for good."
         )
-    may_last = metric.randomizer.FAMILY in _LASTING and not metric.crowd
-    if may_last and not metric.memoized:
+    has_permanent_answers = metric.randomizer.FAMILY in _LASTING and not metric.crowd
+    if has_permanent_answers and not (metric.memoized or isinstance(metric.value_kind, PastKind)):
         lines.append(
             "If its value seldom changes, a mechanism with a permanent answer (rappor) bounds all "
             "answers about one value."
