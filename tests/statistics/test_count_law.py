@@ -130,6 +130,24 @@ def test_two_values_change_together_and_hardly_ever_by_chance() -> None:
             assert likely[yes < doubt].sum() <= 1.05 * doubt
 
 
+def test_a_change_from_nobody_to_everybody_holds_beside_dummies_by_the_exact_law() -> None:
+    """Of 100 reports and 20 dummies, which err more than reports that hardly ever lie."""
+    mechanism: Any = built("rr", 8.0, 2)
+    counts, lies = np.arange(18), float(mechanism.channel.q)
+    law = np.convolve(binom.pmf(counts, 20, 0.5), binom.pmf(counts, 100, lies))[3:18]
+    before, after = (
+        [
+            answer_tiers(
+                [(mechanism, Totals(cells=cells[::sign], reports=100, dummies=20))], ["n", "y"]
+            )
+            for cells in ([120 - count, count] for count in counts[3:].tolist())
+        ]
+        for sign in (1, -1)
+    )
+    holds = np.array([[changes(old, new)[1].high >= 1 - 1e-9 for new in after] for old in before])
+    assert 0.93 <= np.outer(law, law)[holds].sum() <= 0.98
+
+
 def test_ends_near_all_of_a_billion_reports_keep_their_digits() -> None:
     p = exp(12) / (exp(12) + 1)
     law = CountLaw(p=p, q=1 - p, reports=10**9, sampled=True)

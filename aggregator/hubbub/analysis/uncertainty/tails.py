@@ -60,7 +60,8 @@ class CountLaw:
         """The least and the largest truth whose tails reach the estimates.
 
         `down` and `up` are the normal scores of the error rates of either end. A truth is in [0,
-        reports]; of a sampled law it may be any with which a support is possible.
+        reports]; of a sampled law it may be any with which a support is possible, and further away
+        by as much as the dummies' error.
         """
         supports = estimates * (self.p - self.q) + self.reports * self.q
         supports += self.dummies * self.share
@@ -72,9 +73,11 @@ class CountLaw:
             low, high = (self.reports * truths).reshape(2, -1)
             return low, high
         # A secant's steps, kept between truths whose tails are too short and too long.
-        below, above = (self.q, 1 - self.p) if self.sampled else (0.0, 0.0)
-        room = self.reports * (1 - _NEAR) / (self.p - self.q)
-        first, last = -below * room, self.reports + above * room
+        first, last = 0.0, float(self.reports)
+        if self.sampled:
+            # The dummies' error is less than their number.
+            first -= (self.reports * self.q + self.dummies) / (self.p - self.q)
+            last += (self.reports * (1 - self.p) + self.dummies) / (self.p - self.q)
         least, most = np.full_like(numbers, first), np.full_like(numbers, last)
         ends = np.clip(np.tile(estimates, 2), 0.0, self.reports)
         step, gaps = -worth * self._stderrs(ends), np.full_like(numbers, np.nan)
@@ -106,9 +109,13 @@ class CountLaw:
     def scores(self, supports: Floats, holders: Floats) -> Floats:
         """Normal scores of more than `supports`, each a half above a whole number.
 
-        `holders` is how many reports hold the value.
+        `holders` is how many reports hold the value. A sampled law is moved, without a change of
+        its shape, to the mean of holders with which a support has no possible chance.
         """
         m, p, n, q = self._binomials(holders)
+        if self.sampled:
+            mean = self.reports * self.q + holders * (self.p - self.q)
+            supports = supports - (mean - m * p)
         x = np.clip(supports, _NEAR, m + n - _NEAR)
         # The tilt at which x is the mean: the positive root of a quadratic equation.
         odds, other_odds = p / (1 - p), q / (1 - q)
@@ -169,6 +176,7 @@ class CountLaw:
         m, p, n, q = holders, self.p, self.reports - holders, self.q
         if self.sampled:
             p = self.q + holders / self.reports * (self.p - self.q)
+            p = np.clip(p, _NEAR * self.q, 1 - _NEAR * (1 - self.p))
             m, n = np.full_like(holders, float(self.reports)), np.zeros_like(holders)
         if self.dummies:
             # The binomial number with the mean and variance of both sums.
