@@ -50,15 +50,15 @@ build/demo/ready: locks/demo.lock pyproject.toml client/pyproject.toml
 	@build/demo/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable ./client --editable .
 	@touch $@
 
-# Six at once, since some compute and others mostly wait; lint first, since it is soonest done.
+# Four at once, since some compute and others mostly wait; lint first, since it is soonest done.
 test: .venv/ready
 	@$(BIN)/coverage erase
-	@$(MAKE) --no-print-directory -j6 --keep-going lint $(TESTS) ONLY="not thorough"
+	@$(MAKE) --no-print-directory -j4 --keep-going lint $(TESTS) ONLY="not thorough"
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
 # What takes minutes: whole days of services, browsers with thousands of devices, large statistics;
-# and, once the longest run, the tests on the Python NEWEST, if it is given. As many at once, since most
+# and, once the longest run, the tests on the Python NEWEST, if it is given. Six at once, since most
 # of them wait for half of their time.
 test-rest: .venv/ready
 	@$(MAKE) --no-print-directory -j6 --keep-going $(wordlist 1,4,$(REST)) $(if $(NEWEST),newest) $(wordlist 5,99,$(REST)) ONLY=thorough
