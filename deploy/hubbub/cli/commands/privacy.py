@@ -229,11 +229,7 @@ def _document(privacy_card: Card, name: str) -> Document:
         *privacy_card.sentences,
         *privacy_card.advice,
         *(f"One answer to {names}: {meaning(e)}" for e, names in _groups(privacy_card).items()),
-        *(
-            f"{card.name}: {card.description.rstrip('.')}"
-            f"{'' if card.description.endswith('?') else '.'} {card.further}"
-            for card in privacy_card.metrics
-        ),
+        *(f"{m.name}: {m.description}. {m.further}".replace("?.", "?") for m in privacy_card.metrics),
     ]
     return document
 
