@@ -211,27 +211,34 @@ def _document(privacy_card: Card, name: str) -> Document:
             "shuffled: epsilon of one report to an observer of shuffled batches only, at delta "
             f"{deltas}, in the smallest batch that is forwarded; {privacy_card.assumption}."
         ),
-        Table(
-            "What all metrics together can reveal about one person",
-            ("in a", "at most", "if no answer changes", "cap"),
-            [
-                (
-                    span,
-                    f"{privacy_card.together[span]:.4g}",
-                    f"{privacy_card.unchanged[span]:.4g}",
-                    "none" if (cap := privacy_card.caps[span]) is None else f"{cap:g}",
-                )
-                for span in SPANS
-            ],
-        ),
+        _together(privacy_card),
         _facts(privacy_card),
         *(f"{metric.name}, shuffled: {metric.rests_on}" for metric in privacy_card.metrics),
         *privacy_card.sentences,
         *privacy_card.advice,
         *(f"One answer to {names}: {meaning(e)}" for e, names in _groups(privacy_card).items()),
-        *(f"{m.name}: {m.description}. {m.further}".replace("?.", "?") for m in privacy_card.metrics),
+        *(
+            f"{metric.name}: {metric.description}. {metric.further}".replace("?.", "?")
+            for metric in privacy_card.metrics
+        ),
     ]
     return document
+
+
+def _together(privacy_card: Card) -> Table:
+    return Table(
+        "What all metrics together can reveal about one person",
+        ("in a", "at most", "if no answer changes", "cap"),
+        [
+            (
+                span,
+                f"{privacy_card.together[span]:.4g}",
+                f"{privacy_card.unchanged[span]:.4g}",
+                "none" if (cap := privacy_card.caps[span]) is None else f"{cap:g}",
+            )
+            for span in SPANS
+        ],
+    )
 
 
 def _picture(privacy_card: Card) -> Table:
