@@ -1,9 +1,12 @@
-"""The progress of the demo while its reports go from the shuffler to the totals."""
+"""What the commands that run everything show: progress, and that Ctrl-C ends them."""
 
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
 from hubbub.cli.commands import demo
+from hubbub.cli.commands.up import until_interrupted
 from hubbub.conservation import TERMS
 from hubbub.installation.local_run import LocalRun
 
@@ -21,3 +24,11 @@ def test_the_bar_counts_reports_without_dummies_and_never_more_than_were_sent() 
     shown: list[int] = []
     demo._drain(run, 100, 3.0, shown.append)
     assert shown == [40, 100]
+
+
+def test_ctrl_c_ends_a_run_as_soon_as_it_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    def announce() -> None:
+        raise KeyboardInterrupt
+
+    until_interrupted(cast(LocalRun, SimpleNamespace()), announce)
+    assert capsys.readouterr().out == "Ending.\n"

@@ -181,9 +181,10 @@ def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:
             write_output(
                 "--json", json_file, json.dumps(document, indent=1, ensure_ascii=False) + "\n"
             )
-        _show_next(run, keep=keep)
         if keep:
-            until_interrupted(run)
+            until_interrupted(run, lambda: _show_next(run))
+        else:
+            say(f"{program()} demo --keep leaves all this running, with a web page to look at it.")
     return 0 if balanced else 1
 
 
@@ -329,11 +330,8 @@ def _show_law(
     )
 
 
-def _show_next(run: LocalRun, *, keep: bool) -> None:
+def _show_next(run: LocalRun) -> None:
     """Suggests what to do next."""
-    if not keep:
-        say(f"{program()} demo --keep leaves all this running, with a web page to look at it.")
-        return
     ask = f"{program()} {{}} --home {shell_path(run.home)}"
     pair = BOTH_WAYS[1]
     say(f"Look at it: {run.endpoints.page}   (Ctrl-C ends it; state in {run.home})")

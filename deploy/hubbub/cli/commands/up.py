@@ -74,8 +74,11 @@ def _up(options: UpOptions) -> None:
         say(f"  ask for estimates   hubbub query METRIC --home {options.home}")
         say(f"  see every report    hubbub status --home {options.home}")
         say(f"  logs                {options.home / 'log'}")
-        say("Ctrl-C ends it; the next start continues from here.")
-        until_interrupted(run, _watching(path, run) if path and options.dev else None)
+        until_interrupted(
+            run,
+            lambda: say("Ctrl-C ends it; the next start continues from here."),
+            _watching(path, run) if path and options.dev else None,
+        )
 
 
 def _watching(path: Path, run: LocalRun) -> Callable[[], None]:
@@ -113,13 +116,16 @@ def _file_version(path: Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def until_interrupted(run: LocalRun, look: Callable[[], None] | None = None) -> None:
-    """Runs until Ctrl-C, and calls `look` every second.
+def until_interrupted(
+    run: LocalRun, announce: Callable[[], None], look: Callable[[], None] | None = None
+) -> None:
+    """Says by `announce` that Ctrl-C ends the run, waits for it, and calls `look` every second.
 
     Raises ServiceUnavailable if a process ends by itself.
     """
     publishing = 0.0
     try:
+        announce()  # who reads it may press Ctrl-C at once
         while True:
             run.check()
             if look:
