@@ -146,7 +146,8 @@ def purge(rows: Rows, fate: str, late: float | None = None) -> list[Dropped]:
     if late is None:
         rows.execute("DELETE FROM events")
     reports = rows.execute(
-        "SELECT id, stream FROM reports WHERE fate IS NULL AND (?1 IS NULL OR late <= ?1)", (late,)
+        "SELECT id, stream FROM reports WHERE fate IS NULL AND (? IS NULL OR late <= ?)",
+        (late, late),
     ).fetchall()
     record_results(rows, dict.fromkeys((id_ for id_, _ in reports), fate))
     return [Dropped(_text(stream), fate) for _, stream in reports]
