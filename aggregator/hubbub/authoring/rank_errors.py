@@ -68,8 +68,8 @@ def _wave_variances(wave: SquareWave, reports: int) -> list[float]:
     prior_curvature, weights = _prior_curvature(buckets), list[float]()
     for place, half in enumerate(halves[:-1]):
         mean_square = (squares[place] + 2 * squares[place + 1] + squares[place + 2]) / 4
-        known = curvature * mean_square + prior_curvature
-        weights.append(1 / (4 * buckets * sin(half) ** 2) / known)
+        total_curvature = curvature * mean_square + prior_curvature
+        weights.append(1 / (4 * buckets * sin(half) ** 2) / total_curvature)
     ripples = [1 - cos(2 * pi * place / buckets) for place in range(buckets)]
     return [
         sum(
