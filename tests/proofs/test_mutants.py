@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from hubbub.errors import BadPayload, ProofFailed
+from hubbub.fields.frozen import frozen
 from hubbub.mechanisms import REGISTRY, AnyMechanism, BitSource, Probability, build
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.pure import Pure
@@ -67,7 +67,7 @@ class ForgetsTheTrueBit(OptimizedUnary):
         return self.layout.encode(source.mask(self.lie, self.categories))
 
 
-@dataclass(frozen=True)
+@frozen()
 class WrongVariance(GeneralizedRandomizedResponse):
     """Uses the small-frequency approximation."""
 

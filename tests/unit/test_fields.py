@@ -3,7 +3,6 @@
 import json
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -25,6 +24,7 @@ from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import CatalogField, fields_of, setting
+from hubbub.fields.frozen import frozen
 from hubbub.mechanisms import REGISTRY
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.labelled_fields import Fact, facts
@@ -56,7 +56,7 @@ def test_the_reference_is_what_the_fields_say() -> None:
     assert PAGE.read_text("utf-8") == page(), "run: python -m docs.reference.catalog"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WithTeam(Metric):
     """A metric with one field more: this entry is all that is written for it."""
 

@@ -56,7 +56,7 @@ class OpeningKeyPublic:
     end: int
     public: bytes
     x_wing: bytes = b""
-    _hybrid: PublicKey | None = field(init=False, repr=False, compare=False, default=None)
+    _hybrid: PublicKey | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not (is_whole(self.id) and 0 <= self.id <= _LAST_ID):
@@ -65,8 +65,8 @@ class OpeningKeyPublic:
         if not (are_integers and -_LAST_SECOND <= self.start < self.end <= _LAST_SECOND):
             raise BadParameter(f"opening key {self.id} has no period: start < end, in seconds")
         refuse_weak_opening_key(self.public)
+        set_derived(self, _hybrid=x_wing_public(self.x_wing) if self.x_wing else None)
         if self.x_wing:
-            set_derived(self, _hybrid=x_wing_public(self.x_wing))
             refuse_weak_opening_key(self.x_wing[-KEY_BYTES:])
 
     def half(self, kem: Kem) -> PublicKey:
