@@ -84,8 +84,8 @@ def check_fits(bundle: Bundle, keys: Sequence[OpeningKey], now: float, path: Pat
             not private_key.x_wing or x_wing_public_bytes(private_key.x_wing) != key.x_wing
         ):
             raise KeysUnusable(
-                f"{path}: key {key.id} lacks the X-Wing half of the bundle; give the keys with "
-                "which the bundle was built"
+                f"{path}: key {key.id} lacks its X-Wing half, which the bundle has; give the keys "
+                "with which the bundle was built"
             )
     current = key_at(bundle.keys, int(now))
     if current is not None and current.id not in private:

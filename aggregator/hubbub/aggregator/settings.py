@@ -133,7 +133,7 @@ class Outlets:
         needs="totals",
     )
     estimates: str = option(
-        "folder or address for one table of the estimates of all metrics, as Parquet: a file per "
+        "folder or address for the estimates of all metrics, as Parquet: one table, of a file per "
         "metric and closed epoch (needs hubbub[tables])",
         default="",
         metavar="PLACE",

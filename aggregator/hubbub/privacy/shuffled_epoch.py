@@ -78,8 +78,8 @@ class ShuffledEpoch:
             raise BadParameter("noise dummies need listed values, and exclude other dummies")
         if self.groups > 1 and (self.categories == 2 or padded):  # noqa: PLR2004 two values
             raise BadParameter(
-                "hash functions and other groups are accounted for only with three categories or "
-                "more and no dummies"
+                "crowds with hash functions or other groups need three categories or more, and no "
+                "dummies"
             )
 
     @property

@@ -212,8 +212,8 @@ def _check_names(metrics: Mapping[str, Metric], history: Mapping[str, str]) -> N
         if name != metric.name or metric.tier:
             raise BadParameter(f'metric "{name}" has another name in its definition')
         if any(
-            history.get(version, own_digest) != own_digest
-            for version, own_digest in digests_of(metric).items()
+            history.get(stream, own_digest) != own_digest
+            for stream, own_digest in digests_of(metric).items()
         ):
             raise BadParameter(
                 f'metric "{name}" differs from its definition in the bundle\'s history'

@@ -249,8 +249,8 @@ def state_of(
             if former:
                 state.close()
                 raise BundleRefused(
-                    "another operator signed this bundle, and the consent and the spent budget "
-                    f"under the former cannot be moved: {error}"
+                    "another operator signed this bundle; the former operator's consent and spent "
+                    f"budget cannot be moved: {error}"
                 ) from error
             warn("the trusted operator cannot be stored: %s", error)
     return state
@@ -292,7 +292,7 @@ def _take_over(state: State, folders: list[Path]) -> None:
     """Merges consent and spending of `folders`; without any discards what waits."""
     if not isinstance(state, FolderState):
         raise StateUnusable(
-            "the decision cannot be stored without a folder; give a writable state_dir"
+            "the consent cannot be stored without a folder; give a writable state_dir"
         )
     for folder in folders:
         former = FolderState(folder)

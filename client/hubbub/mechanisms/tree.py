@@ -92,9 +92,8 @@ class PrefixTree(Grouped[str]):
         set_derived(self, ends=ends)
         if self.bits < self.ends[0]:
             raise BadParameter(
-                f"bits {self.bits} are below the {self.ends[0]} that {self.cells} cells "
-                f"distinguish at once; raise bits to {self.ends[0]}, or lower cells to "
-                f"{1 << self.bits}"
+                f"bits {self.bits} are below {self.ends[0]}, the least for {self.cells} cells; "
+                f"raise bits to {self.ends[0]}, or lower cells to {1 << self.bits}"
             )
         beginnings = tuple(self.beginnings)  # of which JSON makes a list
         set_derived(self, beginnings=beginnings)

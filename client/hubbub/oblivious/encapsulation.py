@@ -74,7 +74,7 @@ class Gateway:
     def __init__(self, keys: Sequence[X25519PrivateKey]) -> None:
         self._keys = {key_id(key.public_key().public_bytes_raw()): key for key in keys}
         if not keys or len(self._keys) != len(keys):
-            raise BadParameter("a gateway has a key, and no two of one number; make another")
+            raise BadParameter("a gateway needs keys with different numbers; make another key")
 
     @property
     def configs(self) -> bytes:

@@ -123,8 +123,8 @@ class _Source:
             if not line.startswith(b"$"):
                 words = line.decode("ascii", "replace").strip("-\r\n ")
                 raise StoreUnavailable(
-                    f"the {self.role}'s Redis sent no copy: {words or 'it disconnected'}; give "
-                    "the URL with its user operator, and see its log"
+                    f"the {self.role}'s Redis sent no copy: {words or 'it disconnected'}; name "
+                    'the user "operator" in the URL, and read the log of Redis'
                 )
             missing = total = int(line[1:])
             while missing:

@@ -60,9 +60,9 @@ class FiledStore:
         in_redis = await self._redis.counted(streams)
         in_files = await self._unless_away(self._files.counted(streams), {})
         # Redis does not know these windows, has lost them, or their totals were deleted.
-        only = {window: count for window, count in in_files.items() if window not in in_redis}
+        only = {w: counted for w, counted in in_files.items() if w not in in_redis}
         forgotten = await self._deleted_windows() if only else frozenset()
-        return {**{w: count for w, count in only.items() if w not in forgotten}, **in_redis}
+        return {**{w: counted for w, counted in only.items() if w not in forgotten}, **in_redis}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         in_redis = await self._redis.report_counts()

@@ -415,14 +415,14 @@ def shares_within(table: Floats, spread: Floats, reach: float) -> tuple[Floats, 
     rows, columns = table.shape
     row = np.arange(rows)
     row_spread = spread.reshape(rows, columns, rows, columns)[row, :, row, :]
-    of_rows = np.repeat(row_spread.sum(axis=(1, 2)), columns)
+    row_variances = np.repeat(row_spread.sum(axis=(1, 2)), columns)
     mixed = row_spread.sum(axis=2).reshape(-1)
     cells = np.diagonal(row_spread, axis1=1, axis2=2).reshape(-1)
     ends = fieller(
         table.reshape(-1),
         np.repeat(table.sum(axis=1), columns),
-        np.array([cells, -2 * mixed, of_rows]),
-        of_rows,
+        np.array([cells, -2 * mixed, row_variances]),
+        row_variances,
         reach=reach,
     )
     middle, low, high = (np.nan_to_num(column).reshape(table.shape) for column in ends)

@@ -107,9 +107,9 @@ def read_metric(
     # Those that are not the kind's were refused above, unless they follow from its own fields.
     takes = [*_names(fields), *(field.name for field in extras), *kind.NOT_ITS]
     refuse_unknown(table, takes, f"for {mechanism}", wrong, owners=_mechanisms_with)
-    for parameter in extras:
-        if problem := _problem_with_own(mechanism, parameter, table):
-            wrong(parameter.name, problem)
+    for field in extras:
+        if problem := _problem_with_own(mechanism, field, table):
+            wrong(field.name, problem)
     settings = _independent_fields(table, wrong)
     if complained & {*_DECISIVE, *(item.name for item in extras)}:
         return None  # of which the mechanism is built
@@ -133,9 +133,9 @@ def read_metric(
             built.alert.check_says_something(min(ends), max(ends))
         built = with_wishes(wishes, built, wrong)
     except BadParameter as error:
-        field, colon, problem = str(error).partition(": ")
-        is_field = colon and (field in fields or field in own_values)
-        wrong(*((field, problem) if is_field else ("mechanism", str(error))))
+        name_of_field, colon, problem = str(error).partition(": ")
+        is_field = colon and (name_of_field in fields or name_of_field in own_values)
+        wrong(*((name_of_field, problem) if is_field else ("mechanism", str(error))))
     return None if complained else built
 
 

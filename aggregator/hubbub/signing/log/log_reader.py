@@ -84,7 +84,7 @@ def read_log(fetch: Fetch, key: NoteKey) -> ReadLog:
     raw = tuple(entry for path in paths for entry in _entries(fetch, path))
     leaves = tuple(map(leaf_hash, raw))
     if len(leaves) != checkpoint.size or tree_root(leaves) != checkpoint.root:
-        raise LogBroken("its entries differ from those of its signed checkpoint")
+        raise LogBroken("the log's entries differ from those of its signed checkpoint")
     for path, tile in hash_tiles(leaves):
         if fetch(path) != tile:
             raise LogBroken(f"{path}: its hashes differ from those of the entries")
@@ -103,5 +103,5 @@ def _entries(fetch: Fetch, path: str) -> list[bytes]:
 def _entry(raw: bytes) -> Entry:
     match = _ENTRY.fullmatch(raw.decode(errors="replace"))
     if match is None:
-        raise LogBroken("it has an entry of a kind that is new to this version; upgrade hubbub")
+        raise LogBroken("the log has an entry of a kind new to this version; upgrade hubbub")
     return Entry(match[1], match[2])

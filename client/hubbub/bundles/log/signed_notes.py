@@ -48,7 +48,7 @@ class NoteKey:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and _NAME.fullmatch(self.name)):
-            raise BadParameter("the name of a note's signer has no spaces and no plus signs")
+            raise BadParameter("a signer's name in a note is empty, or has a space or plus sign")
         refuse_weak_signing_key(self.public)
 
     @property

@@ -9,7 +9,7 @@ from hubbub.client.transport.contract import SealedReport, Submitted, Transport,
 _LEAVE_SECONDS: Final = 0.5
 # An import that is under way should end before a fork: a child would wait for it forever.
 _CALLS_SECONDS: Final = 2.0
-_OTHERS_SECONDS: Final = 60.0
+_SECONDS_UNTIL_FORK_RETRY: Final = 60.0
 _REMEDY: Final = (
     "gRPC was in use before the fork: another process sends them; or start the client after the "
     "fork, or give the shuffler as https://HOST:PORT"
@@ -40,7 +40,7 @@ class LazyTransport:
             if self._barred:
                 raise TryAgain("forking", _LEAVE_SECONDS)
             if self._broken:
-                raise TryAgain("forking", _OTHERS_SECONDS, cause=_REMEDY)
+                raise TryAgain("forking", _SECONDS_UNTIL_FORK_RETRY, cause=_REMEDY)
             self._calls += 1
             self._used = True
         try:

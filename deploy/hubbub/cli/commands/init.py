@@ -76,7 +76,7 @@ class InitOptions:
     description="""
 Makes in FOLDER: keys, certificates, the bundle and the stream table of the catalog, settings and
 users for Redis, random passwords and tokens, and folders for data. It overwrites nothing. Run as
-root, it gives the files that services read to user 10001. The next steps are in
+root, it gives user 10001 the files that services read. The next steps are in
 docs/operate/install.md. With --party it makes the files of one party: see
 docs/operate/two-parties.md and tokens.md.
 """,

@@ -221,7 +221,8 @@ def _end_moment(day: date | None, now: int, former: Notice | None) -> int:
     if not now < until <= now + _LONGEST_DAYS * _DAY:
         first_day, last_day = (day_of(now) + timedelta(days=n) for n in (1, _LONGEST_DAYS))
         raise BadParameter(
-            f"--until {day} is outside [{first_day}, {last_day}]; renew the notice before it ends"
+            f"--until {day} is outside [{first_day}, {last_day}]; choose a day of these, and renew "
+            "the notice later"
         )
     return until
 

@@ -75,8 +75,8 @@ class RankOptions:
             return
         if terms.get("anytime"):
             raise BadParameter(
-                "--anytime: intervals of percentiles are valid for one look only; leave it out, or "
-                "--percentile and --below"
+                "--anytime: intervals of percentiles are valid for one look only; leave out "
+                "--anytime, or --percentile and --below"
             )
         if question.candidates or question.lists:
             raise BadParameter("--candidates and --list are for strings, which have no percentiles")

@@ -86,9 +86,9 @@ def _simulate(options: SimulateOptions) -> None:
                 "local epsilon smaller"
             )
         raise BatchTooSmall(
-            f'metric "{metric.name}": no run has more reports than {max_reports:,}, '
-            f"below its minimum batch of {metric.min_batch:,}; draw more people (--reports), more "
-            "--epochs, or lower min_batch"
+            f'metric "{metric.name}": the largest run has {max_reports:,} reports, below the '
+            f"minimum batch of {metric.min_batch:,}; draw more people (--reports), more --epochs, "
+            "or lower min_batch"
         )
     summary = tally.summary()
     seconds = time.monotonic() - started
