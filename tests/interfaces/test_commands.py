@@ -232,7 +232,7 @@ def test_files_are_written_by_their_names(home: House, tmp_path: Path, capsys: C
         (["query", "theme", "--format", "table", "--out", "a"], "--out needs --format json"),
         (
             ["query", "theme", "--format", "csv", "--out", "t.json"],
-            "--out t.json does not end as --format csv does; leave out --format, or name the file",
+            "--out t.json does not end in .csv, as --format says; leave out --format, or name",
         ),
         (["discover", "words", "--as-candidates", "no/a"], "cannot be written"),
         (["demo", "--json", "no/a.json"], "--json no/a.json: cannot be written"),

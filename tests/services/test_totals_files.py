@@ -487,7 +487,7 @@ def test_an_invalid_place_is_refused_without_its_password(tmp_path: Path) -> Non
     for text in ("s3://", "s3:///prefix", "gs://", "gs:///prefix"):
         with pytest.raises(BadParameter, match=r"(?i)names no bucket|missing bucket"):
             Place.of(text)
-    with pytest.raises(BadParameter, match="a place is a folder"):
+    with pytest.raises(BadParameter, match="no place is given"):
         Place.of("")
     with pytest.raises(BundleRefused, match="has no bundle: name the folder"):
         newest_bundle(Place.of(str(tmp_path / "nothing")))

@@ -166,7 +166,7 @@ def test_people_of_several_tiers_are_released_together() -> None:
         assert value.estimate is not None
         assert value.stderr is not None
         assert abs(value.estimate - true) < 6 * value.stderr
-    with pytest.raises(BadParameter, match="tiers does not answer mode"):
+    with pytest.raises(BadParameter, match="tiers has no mode"):
         release(parts, list("abc"), "mode", "", policy=policy, reports_each=1)
 
 

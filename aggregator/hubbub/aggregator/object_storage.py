@@ -72,7 +72,9 @@ class Place:
         from pyarrow import fs  # noqa: PLC0415 as above
 
         if not text:
-            raise BadParameter("a place is a folder or an address such as s3://BUCKET/PREFIX")
+            raise BadParameter(
+                "no place is given; name a folder, or an address such as s3://BUCKET/PREFIX"
+            )
         if "://" not in text:
             return cls(fs.LocalFileSystem(), str(Path(text).absolute()), text)
         parts = urllib.parse.urlsplit(text)

@@ -92,7 +92,7 @@ def release(
         )
     if query == "mode":
         if len(tiers) > 1:
-            raise BadParameter("a metric with tiers does not answer mode: request the histogram")
+            raise BadParameter("a metric with tiers has no mode to release: request the histogram")
         numbers = family_for(mechanism).statistic(*tiers[0]).numbers
         largest: int = _noise().largest(list(map(int, numbers)), 2 * reports_each / policy.epsilon)
         return [_name_alone(labels[largest])]
@@ -183,7 +183,7 @@ def _labels(
     if (family.KIND == "mean") != (query == "mean"):
         raise BadParameter(f"{mechanism.NAME} does not answer {query}")
     if family.KIND == "ranges" and query == "mode":
-        raise BadParameter(f"{mechanism.NAME} does not answer mode: request the histogram")
+        raise BadParameter(f"{mechanism.NAME} has no mode to release: request the histogram")
     if len(labels) > _MAX_VALUES:
         raise BadParameter(f"{len(labels):,} values are too many to release; at most 4,096")
     if (query == "count") != bool(value):

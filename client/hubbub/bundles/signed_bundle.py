@@ -94,7 +94,9 @@ def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> B
 def _with_proof(bundle: Bundle, line: bytes, content: bytes, path: str) -> Bundle:
     """The bundle with its proof, after checking it. Raises BundleRefused."""
     if bundle.log is None:
-        raise BundleRefused(f"{path}: it has a proof of a log but does not name one; {_NO_BUNDLE}")
+        raise BundleRefused(
+            f"{path}: it has a proof of a log but does not name the log; {_NO_BUNDLE}"
+        )
     from hubbub.bundles.log.proof import open_proof  # noqa: PLC0415 of bundles in a log
 
     try:

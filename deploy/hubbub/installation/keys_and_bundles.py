@@ -193,6 +193,6 @@ def _refuse_long_periods(
         if longest > days:
             raise BadParameter(
                 f'metric "{metric.name}": its period of {longest} days is longer than the '
-                f"keys, which cover {days} days: later devices could not report; "
+                f"keys, which cover {days} days: devices could not report later; "
                 "first make more keys with hubbub keys rotate, or write a shorter period"
             )

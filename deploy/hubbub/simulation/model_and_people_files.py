@@ -101,7 +101,9 @@ def read_model(path: Path, text: str | None, name: str) -> Planned | None:
     if not isinstance(table, dict):
         raise BadParameter(f"{path}: models.{name} is not a table; write [models.{name}]")
     for key in table.keys() - {*_FIELDS, "columns"}:
-        raise BadParameter(f'{path}: models.{name} has no "{key}"; it takes {", ".join(_FIELDS)}')
+        raise BadParameter(
+            f'{path}: models.{name} has no field "{key}"; it takes {", ".join(_FIELDS)}'
+        )
     for key in ("kind", "crowd" if "central_epsilon" in table else "epsilon", "label"):
         if key not in table:
             raise BadParameter(f"{path}: models.{name} needs {key}")

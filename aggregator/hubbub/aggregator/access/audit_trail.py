@@ -86,7 +86,7 @@ class AuditTrail:
             before = lost_lines()
             _log.info("%s %s", line.pop("method"), line.pop("question"), extra=facts(**line))
             if lost_lines() > before:
-                raise _unwritten_error("the log is full or not read")
+                raise _unwritten_error("the log is full, or nobody reads it")
             return
         now = datetime.fromtimestamp(self.clock(), UTC).isoformat(timespec="milliseconds")
         self._append(json.dumps({"time": now, **line}) + "\n")

@@ -285,7 +285,7 @@ def _refuse_former_lists(metric: Metric, selection: EpochSelection) -> None:
     if former:
         raise BadParameter(
             f'metric "{metric.name}": {selection.date(max(former))} has reports from '
-            "before values were appended, but a release is of one list; name epochs in "
+            "before values were appended, but a release needs one list; name epochs in "
             "which all devices had the same list"
         )
 

@@ -325,7 +325,7 @@ class Family(ABC):
 
         Raises BadParameter as `draw`, or if the mechanism's permanent step has no law here.
         """
-        raise BadParameter(f"{mechanism.NAME} cannot be drawn over several epochs")
+        raise BadParameter(f"{mechanism.NAME} cannot be simulated over several epochs")
 
 
 def support_deviations(

@@ -152,7 +152,7 @@ class Count(Number):
 
     def check(self, metric: Any, domain: str) -> None:
         if any(edge != int(edge) for edge in metric.edges):
-            raise BadParameter("edges: of a count they must be whole numbers")
+            raise BadParameter("edges: those of a count must be whole numbers")
         super().check(metric, domain)
 
 

@@ -126,7 +126,7 @@ class OutputOptions:
             raise BadParameter("--out needs --format json, csv or parquet")
         if self.out and _FORMATS.get(self.out.suffix, self.format) != self._output_format:
             raise BadParameter(
-                f"--out {self.out} does not end as --format {self.format} does; leave out "
+                f"--out {self.out} does not end in .{self.format}, as --format says; leave out "
                 f"--format, or name the file .{self.format}"
             )
         if self._output_format == "parquet" and not self.out and sys.stdout.isatty():
