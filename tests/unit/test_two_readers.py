@@ -106,6 +106,16 @@ def test_both_sdks_take_and_promise_the_same_by_some_signed_texts() -> None:
 
 
 @needs_node
+def test_both_sdks_read_the_addresses_that_version_0_2_signed() -> None:
+    body = json.loads(json.loads((WIRE / "bundle.json").read_text())["signed"].split("\n")[1])
+    for address in ("h:0443", "a+b:1", "https://a~b:0443", "h:0", "a:b:1", "h:65536", "h:000001"):
+        text = signed("bundle", json.dumps({**body, "shuffler": address}))
+        is_read = address in {"h:0443", "a+b:1", "https://a~b:0443", "h:0"}
+        assert (python_reads("bundle", text) is not None) == is_read, address
+        assert not both().disagreement("bundle", text), address
+
+
+@needs_node
 def test_both_sdks_refuse_a_crowd_that_waits_for_more_than_the_shuffler_takes() -> None:
     body = json.loads(json.loads((WIRE / "bundle.json").read_text())["signed"].split("\n")[1])
     listed = {**body["metrics"]["theme"], "mechanism": "grr", "central_epsilon": 0.5}

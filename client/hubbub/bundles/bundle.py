@@ -24,7 +24,7 @@ from hubbub.errors.development_messages import wrong_place
 from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.field import fields_of
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.fields.rules import NAME, is_address, is_whole, metric_name_of
+from hubbub.fields.rules import NAME, is_signed_address, is_whole, metric_name_of
 from hubbub.oblivious.key_config import read_config
 from hubbub.sealing.kems import X_WING
 
@@ -111,7 +111,7 @@ class Bundle:
                 for name, metric in self.metrics.items()
             }
             set_derived(self, metrics=metrics)
-        if not is_address(self.shuffler):
+        if not is_signed_address(self.shuffler):
             raise BadParameter(
                 "shuffler must be HOST:PORT or https://HOST:PORT, as the clients dial it"
             )

@@ -18,13 +18,13 @@ _PLACE: Final = re.compile(_HOST + r"(?::[0-9]*)?")
 _SCHEME_OF_PROXY: Final = re.compile(r"(?:https?|socks[45]?[ah]?):(?![0-9]*$)")
 _PRINTABLE: Final = re.compile(r"[!-~]+")
 _SCHEME: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//")
-_LAST_PORT: Final = 65_535
+LAST_PORT: Final = 65_535
 
 
 def has_port(address: str, *, first: int = 0) -> bool:
     """Whether it is HOST:PORT with a port that is valid and not below `first`."""
     match = _ADDRESS.fullmatch(address) if address.isprintable() else None
-    return match is not None and first <= int(match[1]) <= _LAST_PORT
+    return match is not None and first <= int(match[1]) <= LAST_PORT
 
 
 def check_address(subject: str, address: str, *, first: int = 1) -> None:
@@ -35,7 +35,7 @@ def check_address(subject: str, address: str, *, first: int = 1) -> None:
     if not has_port(address, first=first):
         raise BadParameter(
             f"{subject} {address!a} is not an address; write HOST:PORT, with a port in "
-            f"[{first}, {_LAST_PORT}]"
+            f"[{first}, {LAST_PORT}]"
         )
 
 
@@ -54,7 +54,7 @@ def shuffler_parts(address: str, *, insecure: bool = False) -> tuple[str, str]:
     if not (_is_place(place) if scheme else has_port(place, first=1)):
         raise BadParameter(
             f"{subject} is not an address; write HOST:PORT or https://HOST:PORT, with a port in "
-            f"[1, {_LAST_PORT}]"
+            f"[1, {LAST_PORT}]"
         )
     if (insecure or scheme == "http") and not is_loopback(place.partition("/")[0]):
         raise BadParameter(

@@ -5,7 +5,7 @@ import sys
 from math import inf, isinf
 from typing import Any, Final
 
-from hubbub.errors.addresses import has_port, url_parts
+from hubbub.errors.addresses import LAST_PORT, has_port, url_parts
 from hubbub.fields.frozen import frozen
 
 MAX_TEXT: Final = 10_000
@@ -15,6 +15,8 @@ _LONG: Final = 1e6
 NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 LOG_NAME: Final = re.compile(r"[a-z0-9.-]{1,128}(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,64}){0,8}")
 ADDRESS: Final = re.compile(r"(https://)?[A-Za-z0-9._-]{1,253}:[1-9][0-9]{0,4}")
+# Version 0.2 signed these, and devices go on with their bundle.
+_SIGNED_ADDRESS: Final = re.compile(r"(?:https://)?[!-.0-9;-~]{1,253}:([0-9]{1,5})")
 
 
 def int_if_whole(number: Any) -> Any:
@@ -103,6 +105,12 @@ def is_address(value: Any) -> bool:
     """Whether it is HOST:PORT or https://HOST:PORT, with a host name in ASCII."""
     is_matching = isinstance(value, str) and ADDRESS.fullmatch(value) is not None
     return is_matching and has_port(value.removeprefix("https://"))
+
+
+def is_signed_address(value: Any) -> bool:
+    """Whether a signed bundle may have this address, which some version's builder accepted."""
+    match = _SIGNED_ADDRESS.fullmatch(value) if isinstance(value, str) else None
+    return match is not None and int(match[1]) <= LAST_PORT
 
 
 def is_log_name(value: Any) -> bool:

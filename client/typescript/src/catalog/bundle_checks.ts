@@ -62,8 +62,8 @@ const DEEPEST = 32;
 const LONGEST = 40; // digits of a whole number
 const TOKEN = /[{}[\]]|"(?:[^"\\]|\\.)*"(\s*:)?|(-?[0-9][0-9.eE+-]*)/g;
 const LONE_SURROGATE = /\p{Surrogate}/u;
-// As fields/rules.py.
-const ADDRESS = /^(?:https:\/\/)?[\w.-]{1,253}:([1-9][0-9]{0,4})$/;
+// As is_signed_address of fields/rules.py.
+const ADDRESS = /^(?:https:\/\/)?[!-.0-9;-~]{1,253}:([0-9]{1,5})$/;
 const LAST_PORT = 65_535;
 const PEM = /-----BEGIN CERTIFICATE-----\r?\n[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/;
 const DIGEST = /^[0-9a-f]{64}$/;
