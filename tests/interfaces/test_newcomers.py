@@ -218,6 +218,24 @@ def test_percentiles_of_a_duration_come_first_and_none_is_below_0(
     assert "p10: the interval" not in output
 
 
+def test_answers_and_plans_use_the_percentiles_that_the_catalog_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They were those of every metric: the catalog's decided the mechanism alone."""
+    catalog = TOOK.replace("buckets = 16", "buckets = 16\npercentiles = [80, 97]")
+    days: list[dict[int, int]] = [{2: 300, 20: 200}] * 2
+    with page_of(tmp_path, catalog, {"took": days}) as address:
+        ranges = {"epochs": "2024-10-03", "to_epochs": "2024-10-04"}
+        for question, parameters in (("estimates", {}), ("compare", ranges)):
+            answer = web.get(f"{address}/v1/metrics/took/{question}", params=parameters).json()
+            assert [row["percentile"] for row in answer["percentiles"]] == [80, 97]
+    (tmp_path / "metrics.toml").write_text(catalog)
+    assert main(["plan", f"{tmp_path}/metrics.toml", "--metric", "took", "--reports", "9000"]) == 0
+    output = capsys.readouterr().out
+    assert "p80 to p97 in rank" in output
+    assert "percentiles = [80, 97]" in output
+
+
 def test_a_rehearsal_takes_percentiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "metrics.toml").write_text(TOOK)
     (tmp_path / "people.csv").write_text("2,3000\n20,2000\n")

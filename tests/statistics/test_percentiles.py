@@ -17,7 +17,7 @@ from hubbub.analysis.estimators.distribution import chances
 from hubbub.analysis.percentiles import percentiles_of, shares_below
 from hubbub.analysis.ranks import ranks_of
 from hubbub.analysis.ranks.fitted import IndexRanks
-from hubbub.authoring.auto_mechanism import resolve
+from hubbub.authoring.auto_mechanism import choose
 from hubbub.mechanisms import Totals, build
 from tests.statistics.calibration.percentiles import SHAPES, draw_ranks
 
@@ -80,7 +80,7 @@ def test_intervals_are_at_most_a_tenth_wider_than_those_of_the_best_published_la
     chance = np.random.default_rng([parts, reports, int(10 * epsilon), len(shape)])
     counts = SHAPES[shape](parts)
     parameters = {"low": 0.0, "high": float(parts), "buckets": parts}
-    name, _, _ = resolve("auto", epsilon, None, {**parameters, "reports": reports})
+    name = choose(epsilon, None, {**parameters, "reports": reports}).best.mechanism
     mechanism = build(name, epsilon=epsilon, **parameters)
     width = best = 0.0
     for _ in range(RUNS):

@@ -230,6 +230,10 @@ def test_a_build_names_the_mechanism_that_it_keeps(
         ("domain = 'number'\nreports = 9\nlow = 1\nbuckets = 9", "correct high"),
         ('values = ["a", "b"]\nreports = 9\nbuckets = 2', "correct buckets"),
         (
+            'values = ["a", "b"]\nreports = 9\npercentiles = [50]',
+            'field "percentiles": only numbers with buckets have percentiles',
+        ),
+        (
             "domain = 'number'\nreports = 9\nlow = 1\nhigh = 9\nbuckets = 9\npercentiles = [0.5]",
             'field "percentiles": must be a list of ascending percentiles in [1, 100)',
         ),

@@ -22,7 +22,7 @@ from hubbub.analysis.uncertainty.intervals import difference_of
 from hubbub.errors import BadParameter
 
 PERCENTILES: Final = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0)
-"""What is answered where nothing else is asked for."""
+"""What is answered where neither the query nor the metric names any."""
 
 Reaches = Literal["", "low", "high", "both"]
 

@@ -21,7 +21,7 @@ from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import kind_named
 from hubbub.errors import BadParameter
 from hubbub.fields.field import REQUIRED, CatalogField, Entry, fields_of, setting, settings
-from hubbub.fields.kinds import ascending, in_interval, integer, number
+from hubbub.fields.kinds import in_interval, integer, number
 from hubbub.fields.rules import is_whole
 from hubbub.mechanisms import (
     AnyMechanism,
@@ -74,16 +74,6 @@ class Wishes:
         "64",
         default=None,
     )
-    percentiles: tuple[float, ...] = setting(
-        ascending(
-            "a list of ascending percentiles",
-            "be a list of ascending percentiles in [1, 100), such as [50, 95]",
-            number("a percentile", 1, 100, "[)"),
-        ),
-        "With buckets: percentiles that matter most.",
-        "[99]",
-        default=USUAL_PERCENTILES,
-    )
 
 
 _NUMBERS: Final = ("reports", "max_payload_bytes", "max_cells")
@@ -111,16 +101,22 @@ def own_fields(mechanism: str) -> tuple[CatalogField, ...]:
 
 
 def resolve(
-    mechanism: str, epsilon: float, categories: int | None, options: Mapping[str, Any]
+    settings: Mapping[str, Any], categories: int | None, options: Mapping[str, Any]
 ) -> tuple[str, Mapping[str, Any], Choice | None]:
-    """Mechanism and parameters, as written or, for AUTO, as chosen."""
+    """Mechanism and parameters, as written or, for AUTO, as chosen by a metric's settings."""
+    mechanism = settings["mechanism"]
     if mechanism != AUTO:
         return mechanism, options, None
-    choice = choose(epsilon, categories, options)
+    choice = choose(settings["epsilon"], categories, options, settings.get("percentiles", ()))
     return choice.best.mechanism, choice.best.parameters, choice
 
 
-def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]) -> Choice:
+def choose(
+    epsilon: float,
+    categories: int | None,
+    statements: Mapping[str, Any],
+    percentiles: Sequence[float] = (),
+) -> Choice:
     """The best mechanism for `categories` listed values, or for a number if None.
 
     `statements` are the written fields of Wishes: with `buckets` percentiles of the number matter,
@@ -140,9 +136,7 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     else:
         names, needed = names_of("listed", "epsilon", "categories"), set[str]()
     # The written numbers that a mechanism is built from must be those that are needed.
-    written_names = ["permanent_epsilon", "low", "high", "buckets"]
-    if "buckets" not in needed:
-        written_names.append("percentiles")
+    written_names = ("permanent_epsilon", "low", "high", "buckets")
     given_parameters = {name: statements[name] for name in written_names if name in statements}
     if given_parameters.keys() != needed:
         wrong = ", ".join(sorted(given_parameters.keys() ^ needed))
@@ -154,9 +148,9 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
         {} if categories is None else {"categories": categories}
     )
     same = "grr" if categories == 2 else "rr"  # noqa: PLR2004 for two values they are one
-    percentiles = statements.get("percentiles") or USUAL_PERCENTILES
+    weighed = percentiles or USUAL_PERCENTILES
     candidates = [
-        option_of(mechanism, given_parameters, _stderr(mechanism, arguments, reports, percentiles))
+        option_of(mechanism, given_parameters, _stderr(mechanism, arguments, reports, weighed))
         for mechanism in (build(name, **arguments) for name in names if name != same)
     ]
     options = [o for o in candidates if o.payload_bytes <= payload and o.cells <= cells]

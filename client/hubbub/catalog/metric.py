@@ -273,6 +273,18 @@ class Metric:
         operator=True,
         default=None,
     )
+    percentiles: tuple[float, ...] = setting(
+        kinds.ascending(
+            "a list of ascending percentiles",
+            "be a list of ascending percentiles in [1, 100), such as [50, 95]",
+            kinds.number("a percentile", 1, 100, "[)"),
+        ),
+        "With buckets or edges: percentiles that matter most; `auto` weighs them, answers show "
+        "them.",
+        "[50, 99]",
+        operator=True,
+        default=(),
+    )
     keep: str = setting(
         kinds.DAYS,
         "How long totals are kept after their epoch; then they are deleted.",

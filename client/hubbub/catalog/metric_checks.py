@@ -70,11 +70,17 @@ def _refuse_misfits(metric: Any) -> None:
     check_ranges(mechanism, values, metric.ranges)
     if metric.unit and kind not in {"numbers", "vectors"} and not metric.edges:
         raise BadParameter(f'{mechanism} is not over numbers; leave "unit" out')
+    has_buckets = bool(metric.edges) or REGISTRY[mechanism].FAMILY == "ranges"
+    if metric.percentiles and not has_buckets:
+        raise BadParameter(
+            "percentiles: only numbers with buckets have percentiles; give the metric buckets or "
+            "edges, or leave percentiles out"
+        )
     if metric.alert:
         paired = REGISTRY[mechanism].FAMILY == "pairs"
         cells = cell_names(values, metric.parameters.get("ways", 2)) if paired else values
-        parts = bool(metric.edges) or REGISTRY[mechanism].FAMILY == "ranges"
-        metric.alert.check_fits(kind, cells, metric.value_kind.figures(metric), parts=parts)
+        figures = metric.value_kind.figures(metric)
+        metric.alert.check_fits(kind, cells, figures, parts=has_buckets)
 
 
 def refuse_large_batch(min_batch: int, randomizer: AnyMechanism, kem: Kem) -> None:

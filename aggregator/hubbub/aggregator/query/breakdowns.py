@@ -10,12 +10,12 @@ import numpy as np
 from hubbub.aggregator.query.answer_types import Envelope
 from hubbub.aggregator.query.conservation_law import upstream_reports
 from hubbub.aggregator.query.engine import QueryEngine
-from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.estimating import EstimateQuery, percentiles_for
 from hubbub.aggregator.query.metric_answer import notes_of_outside
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
 from hubbub.analysis.comparisons.change import Change, changes
-from hubbub.analysis.percentiles import PERCENTILES, Percentile, percentiles_of
+from hubbub.analysis.percentiles import Percentile, percentiles_of
 from hubbub.analysis.uncertainty.intervals import stand_out
 from hubbub.bundles import Bundle
 from hubbub.catalog import UNLISTED, Metric, conditions_in
@@ -179,7 +179,7 @@ async def breakdown(
         if row.difference is not None
     ]
     terms = await engine.collected.terms()
-    public_parts = []
+    percentiles, public_parts = percentiles_for(selection.metric, query), []
     for part in parts:
         ranks = works[part.name][0].ranks if part.is_answered else None
         waiting, withheld = upstream_reports(part.own.metric, part.own.epochs, terms)
@@ -190,7 +190,7 @@ async def breakdown(
                 waiting=waiting,
                 withheld=withheld,
                 answered=part.is_answered,
-                percentiles=percentiles_of(ranks, PERCENTILES, query.confidence) if ranks else [],
+                percentiles=percentiles_of(ranks, percentiles, query.confidence) if ranks else [],
             )
         )
     return BrokenDown(

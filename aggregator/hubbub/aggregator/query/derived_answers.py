@@ -12,6 +12,7 @@ from hubbub.aggregator.query.estimating import (
     EstimateQuery,
     Page,
     RangeEstimate,
+    percentiles_for,
     ranks_for,
 )
 from hubbub.aggregator.query.funnel_and_retention_totals import Figured, FigureSources, meant_query
@@ -28,7 +29,7 @@ from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.comparisons.cross import Cross, crossed
 from hubbub.analysis.comparisons.order_confidence import Top
 from hubbub.analysis.funnels_retention_and_rates import Figure
-from hubbub.analysis.percentiles import PERCENTILES, PercentileShift, percentile_shifts
+from hubbub.analysis.percentiles import PercentileShift, percentile_shifts
 from hubbub.catalog import EPOCH_SECONDS, UNLISTED, Metric, reports_of_one
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.grammar import several
@@ -204,4 +205,4 @@ def _shifts_between(
     old, new = (ranks_for(metric, query, work.population) for work in (before, after))
     if old is None or new is None:
         return []
-    return percentile_shifts(old, new, query.percentiles or PERCENTILES, before.answer.confidence)
+    return percentile_shifts(old, new, percentiles_for(metric, query), before.answer.confidence)

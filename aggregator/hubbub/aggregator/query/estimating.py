@@ -17,7 +17,7 @@ from hubbub.analysis.answering import (
 )
 from hubbub.analysis.comparisons.change import Change
 from hubbub.analysis.families import family_for
-from hubbub.analysis.percentiles import check_percentiles
+from hubbub.analysis.percentiles import PERCENTILES, check_percentiles
 from hubbub.analysis.ranks import Ranks, ranks_of
 from hubbub.analysis.uncertainty.intervals import anytime_confidence
 from hubbub.analysis.value_estimates import Mean
@@ -88,7 +88,7 @@ class EstimateQuery:
         anytime: whether intervals hold at every look while the epochs fill.
         likely: also return likely strings; the share, in (0, 1), of them that nobody holds, at
             most; 0 for none.
-        percentiles: of numbers, in (0, 100); empty for the usual ones.
+        percentiles: of numbers, in (0, 100); empty for the metric's, or the usual ones.
         below: numbers for which the share below is requested.
 
     Raises:
@@ -190,6 +190,11 @@ def ranks_for(metric: Metric, query: EstimateQuery, ranks: Ranks | None) -> Rank
             'edges, or mechanism = "wave" or "haar"'
         )
     return ranks
+
+
+def percentiles_for(metric: Metric, query: EstimateQuery) -> tuple[float, ...]:
+    """The percentiles of the query, else of the metric's catalog, else the usual ones."""
+    return query.percentiles or metric.percentiles or PERCENTILES
 
 
 def number_range(metric: Metric) -> tuple[float, float] | None:

@@ -10,6 +10,7 @@ from hubbub.aggregator.query.answer_types import Estimated, Shuffled
 from hubbub.aggregator.query.estimating import (
     EstimateQuery,
     RangeEstimate,
+    percentiles_for,
     ranks_for,
 )
 from hubbub.aggregator.query.funnel_and_retention_totals import figure_kind
@@ -17,7 +18,7 @@ from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
 from hubbub.analysis.families import family_for
 from hubbub.analysis.funnels_retention_and_rates import Figure
-from hubbub.analysis.percentiles import PERCENTILES, percentiles_of, shares_below
+from hubbub.analysis.percentiles import percentiles_of, shares_below
 from hubbub.analysis.uncertainty.intervals import Bounds
 from hubbub.authoring.crowds.accountant import hides_number, number_variance, reports_variance
 from hubbub.catalog import Metric, epoch_start
@@ -205,6 +206,7 @@ def whole_answer(
     """The answer from totals, without the shuffler's terms; `envelope` has the common fields."""
     metric, answer = selection.metric, estimate.answer
     ranks = None if query.anytime else ranks_for(metric, query, estimate.ranks)
+    only_below = query.below and not query.percentiles
     first_epoch, last_epoch = selection.epochs[0], selection.epochs[-1]
     lowest, highest = answer.span or (None, None)
     edges: Sequence[float] = metric.edges
@@ -233,10 +235,8 @@ def whole_answer(
         beginnings=list(answer.beginnings),
         likely=list(answer.likely),
         edges=list(edges),
-        percentiles=percentiles_of(
-            ranks, query.percentiles or (() if query.below else PERCENTILES), answer.confidence
-        )
-        if ranks
+        percentiles=percentiles_of(ranks, percentiles_for(metric, query), answer.confidence)
+        if ranks and not only_below
         else [],
         below=shares_below(ranks, query.below, answer.confidence) if ranks else [],
         total=len(answer.values),

@@ -123,7 +123,7 @@ def read_metric(
     own_values = {field.name: table[field.name] for field in extras if field.name in table}
     try:
         categories = len(values) if values else None
-        chosen, parameters, choice = resolve(mechanism, settings["epsilon"], categories, own_values)
+        chosen, parameters, choice = resolve(settings, categories, own_values)
         settings |= {"mechanism": chosen, "parameters": parameters, "choice": choice}
         settings |= {"values": values, "ranges": ranges_of(table.get("parts"))}
         arguments = arguments_of(Metric, settings | _with_arms(settings, context.experiments))

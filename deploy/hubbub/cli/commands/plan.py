@@ -14,6 +14,7 @@ from hubbub.aggregator.query.funnel_and_retention_totals import effect_measure
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.effect import EFFECT_PERCENTILES, detectable_effect
 from hubbub.analysis.funnels_retention_and_rates import step_pairs
+from hubbub.analysis.percentiles import check_percentiles
 from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose, reach_of
 from hubbub.authoring.auto_mechanism import MAX_EXPECTED, choose
 from hubbub.authoring.rank_errors import RANK_VARIANCES, USUAL_PERCENTILES
@@ -29,7 +30,7 @@ from hubbub.cli.planning.plan_table import (
 )
 from hubbub.cli.planning.planned_question import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import say, say_json
-from hubbub.cli.terminal.percentiles_and_candidates import read_percentile
+from hubbub.cli.terminal.percentiles_and_candidates import flatten, list_of, read_percentile
 from hubbub.cli.terminal.progress import Step, tracked
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
@@ -53,7 +54,6 @@ from hubbub.privacy.planner import (
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import Exclusive, Group, option, options
 from hubbub.programs.text_files import read_text
-from hubbub.query_results.rows import percentile_name
 from hubbub.simulation.plan_simulation import simulate
 from hubbub.simulation.rank_goals import check_rank_goal, rank_error, share_errors
 
@@ -100,11 +100,12 @@ class PlanOptions:
         group=_FIGURES,
         exclusive=_GOAL,
     )
-    percentile: float | None = option(
-        "percentile whose error is shown (numbers with buckets); with neither it nor a goal, "
-        "p50, p90 and p95 of a --metric with wave or haar",
-        metavar="P",
-        parse=read_percentile,
+    percentile: tuple[float, ...] = option(
+        "percentiles whose error is shown (numbers with buckets), as 95 or 50,90; with neither "
+        "them nor a goal, those of a --metric, or p50, p90 and p95 with wave or haar",
+        metavar="P,...",
+        parse=list_of(read_percentile),
+        read=flatten,
     )
     numbers: Path | None = option(
         "file with one number per line: the error of the percentile is for numbers that are "
@@ -175,13 +176,14 @@ def _plan(options: PlanOptions) -> None:
         question = replace(question, permanent_epsilon=options.permanent_epsilon)
     _check_goals(options, question, metric)
     shares = _shares(options, question, metric)
-    if options.percentile is not None:
+    for percentile in options.percentile:
         parts = None if options.within is None else shares
-        check_rank_goal(options.percentile, options.within or options.effect, parts)
+        check_rank_goal(percentile, options.within or options.effect, parts)
     percentiles, errors = _percentiles(options, metric), list[float]()
     rows, metric_row = _rows(options, question, metric, shares), None
-    # Which percentiles a metric names is not in its bundle.
-    rows, by_auto = _as_auto(options, question, rows, () if metric else percentiles)
+    # In a crowd, auto does not compare mechanisms.
+    weighed = () if metric and metric.crowd else percentiles
+    rows, by_auto = _as_auto(options, question, rows, weighed)
     if metric is not None and options.reports is not None:
         metric_row = row(question, metric.mechanism, metric.arguments, options.reports)
     lines = [*rows, *([metric_row] if metric_row else [])]
@@ -201,9 +203,8 @@ def _plan(options: PlanOptions) -> None:
         document = _document(question, rows, metric_row, metric)
         say_json(document | {name: figure for name, figure in further.items() if figure})
     else:
-        ends = dict.fromkeys(map(percentile_name, (*percentiles[:1], *percentiles[-1:])))
-        name = " to ".join(ends)
-        show(question, rows, metric_row, metric, percentile=name, errors=errors, by_auto=by_auto)
+        ranks = {"percentiles": percentiles, "errors": errors}
+        show(question, rows, metric_row, metric, **ranks, by_auto=by_auto)
         _say_goal(options, rows[0], ratio_error)
         if drawing:
             show_simulated(drawing)
@@ -258,7 +259,7 @@ def _rows(
     goal = next((share for share in goals if share is not None), None)
     reports, epsilon = options.reports, options.epsilon
     target = _target(options, question, metric, shares)
-    precision = PRECISION if options.percentile is None else _DRAWN_PRECISION
+    precision = _DRAWN_PRECISION if options.percentile else PRECISION
     if metric is not None and epsilon is None and (goal is None or reports is None):
         epsilon = metric.epsilon
     if reports is not None and epsilon is not None and goal is None:
@@ -314,21 +315,21 @@ def _as_auto(
     expected = ceil(min(best.reports, MAX_EXPECTED))
     wishes: dict[str, Any] = {"low": question.low, "high": question.high, "reports": expected}
     if question.kind == "ranges" and percentiles and options.numbers is None:
-        wishes |= {"buckets": question.size, "percentiles": percentiles}
+        wishes["buckets"] = question.size
     elif question.kind != "mean":
         return rows, False
-    chosen = choose(best.epsilon, None, wishes).best.mechanism
+    chosen = choose(best.epsilon, None, wishes, percentiles).best.mechanism
     # A mechanism that never reaches the goal stays behind those that do.
     return sorted(rows, key=lambda row: row.mechanism != chosen or not isfinite(row.reports)), True
 
 
 def _percentiles(options: PlanOptions, metric: Metric | None) -> Sequence[float]:
-    """The percentiles whose error is planned; without a goal the usual ones, as auto weighs."""
-    if options.percentile is not None:
-        return (options.percentile,)
+    """The percentiles whose error is planned; without a goal the metric's, or the usual ones."""
     goals = (options.error, options.detect, options.effect, options.ratio)
-    is_ranked = metric is not None and metric.mechanism in RANK_VARIANCES
-    return USUAL_PERCENTILES if is_ranked and all(goal is None for goal in goals) else ()
+    if options.percentile or metric is None or any(goal is not None for goal in goals):
+        return check_percentiles(options.percentile)
+    usual = USUAL_PERCENTILES if metric.mechanism in RANK_VARIANCES else ()
+    return metric.percentiles or usual
 
 
 def _check_goals(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> None:
@@ -356,9 +357,9 @@ def _check_goals(options: PlanOptions, question: MetricDraft, metric: Metric | N
                 f"--effect {options.effect:g}: a ratio of {numerator / denominator:.3g} moves by "
                 f"{room / denominator:.3g} at most, to 0 or 1; write a smaller one"
             )
-        if numeric and options.percentile is None:
-            raise BadParameter("--effect for a number with buckets needs a --percentile: add one")
-    if options.percentile is not None and not numeric:
+        if numeric and len(options.percentile) != 1:
+            raise BadParameter("--effect for a number with buckets needs a --percentile: name one")
+    if options.percentile and not numeric:
         raise BadParameter(
             "--percentile goes with --ranges, or with --metric of a number with buckets"
         )
@@ -387,7 +388,7 @@ def _ratio_error(
 
 def _with_progress(mechanisms: Collection[Step], options: PlanOptions) -> Iterable[Step]:
     """The mechanisms, with a progress bar if each may take a minute, as percentiles do."""
-    if options.percentile is None:
+    if not options.percentile:
         return mechanisms
     return tracked(mechanisms, len(mechanisms), "comparing mechanisms")
 
@@ -401,7 +402,7 @@ def _target(
         # All effects of an experiment share one confidence level.
         arms = len(metric.experiment.arms) if metric and metric.experiment else 2
         measures = question.size if question.size > 2 else 1  # noqa: PLR2004 as of a boolean
-        if options.percentile is not None:
+        if options.percentile:
             measures = len(EFFECT_PERCENTILES)
         if options.ratio is not None:
             # Of a funnel: from each step to the next, and from the first to the last.
@@ -409,7 +410,8 @@ def _target(
         count, fewest = measures * (arms - 1), metric.fewest if metric else _FEWEST
 
         def shows(row: Row) -> float:
-            if (percentile := options.percentile) is not None:
+            if options.percentile:
+                [percentile] = options.percentile
                 # A share of 50% has the largest error: the effect moves it there.
                 moved = percentile + 100 * effect * (1 if percentile < 50 else -1)  # noqa: PLR2004 half
                 errors = map(share_errors(question, row, shares), (percentile, moved))

@@ -20,6 +20,7 @@ from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row, row
 from hubbub.programs.atomic_write import read_output, write_output
+from hubbub.query_results.rows import percentile_name
 
 _BAR: Final = 20
 _MIN_TREE_CELLS: Final = 4
@@ -46,18 +47,19 @@ def show(
     metric_row: Row | None,
     metric: Metric | None,
     *,
-    percentile: str = "",
+    percentiles: Sequence[float] = (),
     errors: Sequence[float] = (),
     by_auto: bool = False,
 ) -> None:
     """Shows the rows as a table, the catalog's own last, and explains its columns.
 
-    `errors` are those of a `percentile`, such as p95, or of "p50 to p95", in rank, by row;
+    `errors` are those of the `percentiles`, in rank, by row;
     `by_auto` is whether the first row has what `auto` chooses, whichever is cheapest.
     """
     lines = [*rows]
     if metric_row:
         lines.append(replace(metric_row, mechanism=f"{metric_row.mechanism} *"))
+    percentile = " to ".join(map(percentile_name, sorted({*percentiles[:1], *percentiles[-1:]})))
     worst = max(line.stderr for line in lines)
     mean = question.kind in MEANS
     ranks = dict(zip((line.mechanism for line in lines), errors, strict=False))
@@ -84,7 +86,7 @@ def show(
         columns[""] = lambda row: "█" * max(1, round(_BAR * row.stderr / worst))
     name = f"{metric.name}: " if metric else ""
     listing(name + _domain_text(question), lines, columns)
-    say(f"recommended: {rows[0].mechanism}, {_reason(question, percentile, by_auto=by_auto)}")
+    say(f"recommended: {rows[0].mechanism}, {_reason(question, percentiles, by_auto=by_auto)}")
     if percentile:
         say(
             f"{percentile} in rank: half the width of its 95% interval (of several: root mean "
@@ -101,17 +103,18 @@ def show(
         )
 
 
-def _reason(question: MetricDraft, percentile: str, *, by_auto: bool) -> str:
+def _reason(question: MetricDraft, percentiles: Sequence[float], *, by_auto: bool) -> str:
     """Why the first mechanism is recommended."""
     if not by_auto:
-        least = "squared error in rank" if percentile else "variance"
+        least = "squared error in rank" if percentiles else "variance"
         return f"the shortest payload within 5% of the least {least}, reports or epsilon"
     if question.kind == "mean":
         return 'as mechanism = "auto" chooses, by the noise of the reports alone'
-    named = "" if " " in percentile else f" and percentiles = [{percentile[1:]}]"
+    numbers = ", ".join(f"{percentile:g}" for percentile in percentiles)
     return (
-        f'as mechanism = "auto" chooses with buckets = {question.size}{named}: its error is the '
-        f"smallest over all edges near {percentile}, since few numbers are spread evenly"
+        f'as mechanism = "auto" chooses with buckets = {question.size} and percentiles = '
+        f"[{numbers}]: auto weighs all edges within 10% of people around each percentile, because "
+        "few numbers are spread as evenly as in this table"
     )
 
 

@@ -125,7 +125,7 @@ export async function showEstimates(
     sentences.push("The intervals allow for the selection of the largest rows.");
   }
   if (drawn.length && across.length) {
-    sentences.push("Lines across the bars: the median and the 95th percentile, shaded where they may lie.");
+    sentences.push("Lines across the bars: percentiles, shaded where they may lie.");
   }
   if (answer.anytime) {
     sentences.push("They hold at every look while the epochs fill; you may look as often as you like.");

@@ -16,7 +16,7 @@ import { epochsOfFigures, showFigures } from "./figures.js";
 import { likelyStrings } from "./likely.js";
 import { Marks } from "./marks.js";
 import { showModel } from "./model.js";
-import { percentileTrend } from "./percentiles.js";
+import { drawnPercentiles, percentileTrend } from "./percentiles.js";
 import { privacyCard } from "./privacy.js";
 import { tooFewReports, lowerHeading, showState, unlisted } from "./states.js";
 import { inPoints, signed } from "./tables.js";
@@ -158,7 +158,7 @@ async function trend() {
   );
   $("steps").replaceChildren(...findings(answer, dated));
   $("percentile-trend").parentElement.hidden = !newest?.percentiles.length;
-  if (newest?.percentiles.length) await percentileTrend($("percentile-trend"), path, range);
+  if (newest?.percentiles.length) await percentileTrend($("percentile-trend"), path, range, drawnPercentiles(newest));
   const joined = answer.joined.length ? [`with the reports of ${answer.joined.join(", ")}`] : [];
   $("legend").replaceChildren(
     ...answer.series.map((line, i) => {

@@ -23,13 +23,16 @@ function down(number, edges) {
 
 const inWords = (row) => `${nameOf(row)} ${measured(row.estimate, errorOf(row))} (${endsOf(row)})`;
 
-/** The median and the 95th percentile, if the answer has them. */
-export const drawnPercentiles = ({ percentiles }) => percentiles.filter(({ percentile }) => DRAWN.includes(percentile));
+/** The median and the 95th percentile; if the answer lacks either, its first and its last. */
+export const drawnPercentiles = ({ percentiles }) => {
+  const usual = percentiles.filter(({ percentile }) => DRAWN.includes(percentile));
+  return usual[1] ? usual : percentiles.filter((_, place) => !place || !percentiles[place + 1]);
+};
 
 /** The drawn percentiles in words; "" if there are none. */
 export const textOf = (holder) => drawnPercentiles(holder).map(inWords).join(", ");
 
-/** The median and the 95th percentile with their intervals, as lines across the bars. */
+/** The drawn percentiles with their intervals, as lines across the bars. */
 export const acrossBars = (answer) =>
   drawnPercentiles(answer).map((row) => ({
     name: inWords(row),
@@ -54,15 +57,19 @@ export async function showPercentiles(place, answer) {
   await fillAnswer(place, title, "percentiles", answer, rows, { without });
 }
 
-/** Shows the trend of the drawn percentiles, if there are any. */
-export async function percentileTrend(section, path, range) {
-  const answer = await ask(`${path}/trend`, { ...range, percentile: DRAWN });
+/** Shows the trend of these percentiles, with a legend. */
+export async function percentileTrend(section, path, range, percentiles) {
+  const answer = await ask(`${path}/trend`, { ...range, percentile: percentiles.map(({ percentile }) => percentile) });
   const begins = new Map(answer.epochs.map((epoch) => [epoch.epoch, new Date(epoch.begins)]));
   const series = answer.series.map(({ value, points }) => ({
     value,
     points: points.map((point) => ({ ...point, time: begins.get(point.epoch) })),
   }));
   const names = series.map(({ value }) => value).join(" and ");
+  for (const [place, span] of section.nextElementSibling.querySelectorAll("span").entries()) {
+    span.hidden = !series[place];
+    span.textContent = series[place]?.value;
+  }
   lines(section, series, `${names} by epoch with ${percent(answer.confidence, 0)} bands`, {
     axis: `${inUnit(names, answer)}`,
     format: figure,
