@@ -14,19 +14,18 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from numpy.polynomial.polynomial import polyval
 from scipy.special import betainc, betaincc
 
 from hubbub.analysis.arrays import Floats
 
 # Numbers per step: a few megabytes.
 _AT_ONCE: Final = 1 << 17
-# Exact for smaller n; above, five terms of Stirling's series are accurate to 1e-16.
-_SMALL: Final = 16
+# Exact for smaller n; above, three terms of Stirling's series are accurate to 2e-16.
+_SMALL: Final = 64
 _SMALL_REMAINDERS: Final = np.array(
     [0.0] + [lgamma(n + 1) - (n + 0.5) * log(n) + n - log(2 * pi) / 2 for n in range(1, _SMALL)]
 )
-_SERIES: Final = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
+_SERIES: Final = (1 / 12, -1 / 360, 1 / 1260)
 # Within a tenth of the mean the distance is summed, since a difference would lose digits.
 _NEAR: Final = 0.1
 _POWERS: Final = tuple(1 / power for power in range(3, 18, 2))
@@ -99,20 +98,31 @@ def laws(trials: Sequence[int], chance: float, cut: float) -> list[Floats]:
 def _stirling_remainder(n: Floats) -> Floats:
     """Remainder of Stirling's formula for log(n!)."""
     small = n < _SMALL
+    large = np.maximum(n, _SMALL)
+    remainder = _polynomial(_SERIES, 1 / (large * large)) / large
+    if not small.any():
+        return remainder
     exact = _SMALL_REMAINDERS[np.where(small, n, 0).astype(np.intp)]
-    if small.all():
-        return exact
-    large = np.where(small, _SMALL, n)
-    return np.where(small, exact, polyval(1 / (large * large), _SERIES) / large)
+    return np.where(small, exact, remainder)
 
 
 def _distance(number: Floats, mean: Floats) -> Floats:
     """Deviance n log(n / mean) + mean - n, computed without cancellation."""
     deviation = number - mean
     v = deviation / (number + mean)
-    is_near = np.abs(v) < _NEAR
     square = v * v
-    summed = deviation * v + 2 * number * v * square * polyval(square, _POWERS)
-    if is_near.all():
-        return summed
-    return np.where(is_near, summed, number * np.log(number / mean) - deviation)
+    summed = deviation * v + 2 * number * v * square * _polynomial(_POWERS, square)
+    is_far = square > _NEAR**2
+    if is_far.any():
+        summed = np.where(is_far, number * np.log(number / mean) - deviation, summed)
+    return summed
+
+
+def _polynomial(coefficients: Sequence[float], x: Floats) -> Floats:
+    """The sum of coefficients times ascending powers of x, without arrays between the steps."""
+    *lower, highest = coefficients
+    result = np.full_like(x, highest)
+    for coefficient in reversed(lower):
+        result *= x
+        result += coefficient
+    return result
