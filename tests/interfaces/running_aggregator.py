@@ -303,7 +303,7 @@ def house(
         with (folder / "aggregator.log").open("ab") as log:
             process = subprocess.Popen([*command, *options], env=environment, stderr=log)
         page = f"http{'s' if secure else ''}://{listen[2]}"
-        trust = ssl.create_default_context(cafile=secure) if secure else True
+        trust = ssl.create_default_context(cafile=secure)
         try:
 
             def is_ready() -> bool:
