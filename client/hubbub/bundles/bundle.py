@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from hubbub.bundles.tokens import TokenIssuer
     from hubbub.catalog.models.learning import Learning
 
-_CERTIFICATE: Final = re.compile(r"-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICATE-----")
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_CERTIFICATE: Final = r"-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICATE-----"
+_DIGEST: Final = r"[0-9a-f]{64}"
 _LAST_SERIAL: Final = (1 << 53) - 1
 
 
@@ -221,7 +221,7 @@ def _check_names(metrics: Mapping[str, Metric], history: Mapping[str, str]) -> N
     for name, digest in history.items():
         base, slash, conditions = name.partition("/")
         valid_name = NAME.fullmatch(base) and STREAM.fullmatch(slash + conditions)
-        if not (valid_name and isinstance(digest, str) and _DIGEST.fullmatch(digest)):
+        if not (valid_name and isinstance(digest, str) and re.fullmatch(_DIGEST, digest)):
             raise BadParameter("the history is not a table of digests by name")
 
 
@@ -268,7 +268,7 @@ def _check_roots(roots: str) -> None:
     Who signs a bundle reads the certificates whole; the library would take 7 MB of a device.
     """
     try:
-        blocks = [from_text("".join(block.split())) for block in _CERTIFICATE.findall(roots)]
+        blocks = [from_text("".join(block.split())) for block in re.findall(_CERTIFICATE, roots)]
     except (TypeError, ValueError):
         blocks = []
     if not blocks:

@@ -23,8 +23,8 @@ UNLISTED: Final = "unlisted"
 
 # Stream names stay below the 256 characters that a shuffler takes; and each cell needs a crowd.
 _MAX_FIELDS, _MAX_CELLS = 3, 100
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,23}")
-FIELD: Final = re.compile(r"[a-z][a-z0-9_]{0,23}")
+_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,23}"
+FIELD: Final = r"[a-z][a-z0-9_]{0,23}"
 """The name of a public field."""
 _LONGEST: Final = 100
 
@@ -40,8 +40,8 @@ def _problem(table: Any) -> str:
     if not (isinstance(table, Mapping) and 1 <= len(table) <= _MAX_FIELDS):
         return f"must be {_WORDS}"
     for field, values in table.items():
-        if not (isinstance(field, str) and FIELD.fullmatch(field)):
-            return f"names a public field that does not match {FIELD.pattern}; rename it"
+        if not (isinstance(field, str) and re.fullmatch(FIELD, field)):
+            return f"names a public field that does not match {FIELD}; rename it"
         if reason := _problem_with(values):
             return f"{field}: {reason}"
     cells = prod(map(len, table.values()))
@@ -60,8 +60,8 @@ def _problem_with(values: Any) -> str:
             "must be a list of values, or a table from each value to the patterns that count as it"
         )
     for name in values:
-        if not (isinstance(name, str) and _NAME.fullmatch(name)):
-            return f"a value does not match {_NAME.pattern}; write a short name of it"
+        if not (isinstance(name, str) and re.fullmatch(_NAME, name)):
+            return f"a value does not match {_NAME}; write a short name of it"
     if len(set(values)) != len(values):
         return "lists a value twice; remove one"
     patterns = values.values() if isinstance(values, Mapping) else ()
@@ -98,7 +98,7 @@ def _load_breakdown(thing: Any) -> dict[str, dict[str, tuple[str, ...]]]:
 
 
 def _schema() -> Schema:
-    name = {"type": "string", "pattern": f"^{_NAME.pattern}$"}
+    name = {"type": "string", "pattern": f"^{_NAME}$"}
     text = {"type": "string", "minLength": 1, "maxLength": _LONGEST}
     patterns: Schema = {"anyOf": [text, {"type": "array", "minItems": 1, "items": text}]}
     table: Schema = {"type": "object", "minProperties": 1, "propertyNames": name}
@@ -106,7 +106,7 @@ def _schema() -> Schema:
         "type": "object",
         "minProperties": 1,
         "maxProperties": _MAX_FIELDS,
-        "propertyNames": {"pattern": f"^{FIELD.pattern}$"},
+        "propertyNames": {"pattern": f"^{FIELD}$"},
         "additionalProperties": {
             "anyOf": [
                 {"type": "array", "minItems": 1, "uniqueItems": True, "items": name},

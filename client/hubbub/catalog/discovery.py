@@ -13,7 +13,6 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import entry
 from hubbub.mechanisms import REGISTRY, build
-from hubbub.mechanisms.hashing import encoded
 
 _TREE: Final = "tree"
 
@@ -86,6 +85,8 @@ def spoken(metric: Any, value: Any) -> str:
     """The text that a tree is told of a value, or "". Raises ValueOutOfDomain, in every role."""
     if not metric.discover:
         return ""
+    from hubbub.mechanisms.hashing import encoded  # noqa: PLC0415 of metrics that discover alone
+
     value = as_python(value, metric.values or ())
     text = str(value).lower() if isinstance(value, bool) else str(value)
     try:

@@ -89,7 +89,7 @@ def _months_within(days: int) -> int:
     )
 
 
-_SPAN: Final = re.compile(r"([1-9][0-9]{0,2})([dw])")
+_SPAN: Final = r"([1-9][0-9]{0,2})([dw])"
 _MONTH: Final = "month"
 _MAX_DAYS: Final = 366
 _WORDS: Final = '"month", or from 2 to 366 days or weeks of them, as "30d" or "4w"'
@@ -103,11 +103,11 @@ PERIOD_KIND: Final = kinds.simple(
         value == _MONTH
         or (
             isinstance(value, str)
-            and _SPAN.fullmatch(value) is not None
+            and re.fullmatch(_SPAN, value) is not None
             and 2 <= _span_days(value) <= _MAX_DAYS  # noqa: PLR2004 one day is an epoch
         )
     ),
-    {"type": "string", "pattern": f"^({_SPAN.pattern}|{_MONTH})$"},
+    {"type": "string", "pattern": f"^({_SPAN}|{_MONTH})$"},
 )
 """The kind of every span of days that something is said of."""
 PERIOD: Final = entry(
@@ -173,7 +173,7 @@ def days_at_most(period: str) -> int:
 
 
 def _span_days(period: str) -> int:
-    match = _SPAN.fullmatch(period)
+    match = re.fullmatch(_SPAN, period)
     if match is None:
         raise BadParameter(f"period must be {_WORDS}")
     return int(match[1]) * (7 if match[2] == "w" else 1)

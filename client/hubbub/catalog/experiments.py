@@ -24,7 +24,7 @@ from hubbub.fields.rules import is_whole
 if TYPE_CHECKING:
     from hubbub.mechanisms import BitSource
 
-_ARM: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,23}")
+_ARM: Final = r"[a-z0-9][a-z0-9_-]{0,23}"
 _MIN_ARMS, _MAX_ARMS = 2, 10
 _MAX_WEIGHT: Final = 10_000
 _PURPOSE: Final = b"arm/1|"
@@ -41,8 +41,8 @@ def _problem_with_arms(table: Any) -> str:
     if not isinstance(table, Mapping):
         return f"must be {_WORDS}"
     for name in table:
-        if not (isinstance(name, str) and _ARM.fullmatch(name)):
-            return f"names an arm that does not match {_ARM.pattern}; rename it"
+        if not (isinstance(name, str) and re.fullmatch(_ARM, name)):
+            return f"names an arm that does not match {_ARM}; rename it"
     if not _MIN_ARMS <= len(table) <= _MAX_ARMS:
         return f"has {len(table)} of {_MIN_ARMS} to {_MAX_ARMS} arms; write {_WORDS}"
     if not all(is_whole(weight) and 0 <= weight <= _MAX_WEIGHT for weight in table.values()):
@@ -65,7 +65,7 @@ class Experiment:
                 "type": "object",
                 "minProperties": _MIN_ARMS,
                 "maxProperties": _MAX_ARMS,
-                "propertyNames": {"pattern": f"^{_ARM.pattern}$"},
+                "propertyNames": {"pattern": f"^{_ARM}$"},
                 "additionalProperties": {"type": "integer", "minimum": 0, "maximum": _MAX_WEIGHT},
             },
             read=dict,
@@ -78,8 +78,8 @@ class Experiment:
     )
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.name, str) and FIELD.fullmatch(self.name)):
-            raise BadParameter(f"the name of an experiment must match {FIELD.pattern}; rename it")
+        if not (isinstance(self.name, str) and re.fullmatch(FIELD, self.name)):
+            raise BadParameter(f"the name of an experiment must match {FIELD}; rename it")
         check(self)
 
     @property
@@ -129,17 +129,17 @@ def _load_experiment(table: Any) -> Experiment:
 def _problem(thing: Any) -> str:
     if isinstance(thing, list | tuple):
         return "must name one experiment: reports of one metric cannot serve two; name one"
-    is_name = isinstance(thing, str) and FIELD.fullmatch(thing) is not None
+    is_name = isinstance(thing, str) and re.fullmatch(FIELD, thing) is not None
     if is_name or isinstance(thing, Experiment):
         return ""
-    return f"must match {FIELD.pattern}; write the name of one [experiments.NAME] table"
+    return f"must match {FIELD}; write the name of one [experiments.NAME] table"
 
 
 EXPERIMENT: Final = entry(
     Kind(
         words=lambda: "the name of an [experiments.NAME] table",
         problem=_problem,
-        schema=lambda: {"type": "string", "pattern": f"^{FIELD.pattern}$"},
+        schema=lambda: {"type": "string", "pattern": f"^{FIELD}$"},
         dump=lambda experiment: {"name": experiment.name, **dumped(experiment)},
         load=_load_experiment,
     ),

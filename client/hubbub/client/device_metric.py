@@ -15,7 +15,7 @@ from hubbub.errors import NoticeRefused
 from hubbub.mechanisms import Probability
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class AskedMetric:
     """A metric at this person's tier, with everything that stays the same from report to report.
 

@@ -13,17 +13,17 @@ from hubbub.errors import BadParameter
 
 # A host has none of the code points that https://url.spec.whatwg.org forbids in hosts.
 _HOST: Final = r"(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^\s#/:<>?@\[\\\]^|%]+)"
-_ADDRESS: Final = re.compile(_HOST + r":([0-9]{1,5})")
-_PLACE: Final = re.compile(_HOST + r"(?::[0-9]*)?")
-_SCHEME_OF_PROXY: Final = re.compile(r"(?:https?|socks[45]?[ah]?):(?![0-9]*$)")
-_PRINTABLE: Final = re.compile(r"[!-~]+")
-_SCHEME: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//")
+_ADDRESS: Final = _HOST + r":([0-9]{1,5})"
+_PLACE: Final = _HOST + r"(?::[0-9]*)?"
+_SCHEME_OF_PROXY: Final = r"(?:https?|socks[45]?[ah]?):(?![0-9]*$)"
+_PRINTABLE: Final = r"[!-~]+"
+_SCHEME: Final = r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//"
 LAST_PORT: Final = 65_535
 
 
 def has_port(address: str, *, first: int = 0) -> bool:
     """Whether it is HOST:PORT with a port that is valid and not below `first`."""
-    match = _ADDRESS.fullmatch(address) if address.isprintable() else None
+    match = re.fullmatch(_ADDRESS, address) if address.isprintable() else None
     return match is not None and first <= int(match[1]) <= LAST_PORT
 
 
@@ -109,7 +109,7 @@ def proxy_to(host: str) -> str | None:
 def proxy_parts(proxy: str) -> SplitResult:
     """The parts of a proxy's address. Raises BadParameter unless it is of an http proxy."""
     proxy = proxy.strip()
-    is_mistyped = "://" not in proxy and _SCHEME_OF_PROXY.match(proxy)
+    is_mistyped = "://" not in proxy and re.match(_SCHEME_OF_PROXY, proxy)
     parts = None if is_mistyped else url_parts(proxy if "://" in proxy else f"http://{proxy}")
     # A proxy of another kind would get the tunnel's request, with its password, unencrypted.
     if parts is None or parts.scheme != "http":
@@ -129,7 +129,7 @@ def proxy_options(address: str) -> tuple[tuple[str, str | int], ...]:
 
 def server_parts(url: str) -> SplitResult | None:
     """The parts of a URL for HTTP; None for other text or a password in it, as logs quote URLs."""
-    parts = url_parts(url) if _PRINTABLE.fullmatch(url) else None
+    parts = url_parts(url) if re.fullmatch(_PRINTABLE, url) else None
     if parts is None or parts.scheme not in {"http", "https"} or "@" in parts.netloc:
         return None
     return parts
@@ -137,7 +137,7 @@ def server_parts(url: str) -> SplitResult | None:
 
 def shown_url(url: str) -> str:
     """The URL, quoted, without what may be secret: user name, password and query."""
-    scheme = match[0] if (match := _SCHEME.match(url)) else ""
+    scheme = match[0] if (match := re.match(_SCHEME, url)) else ""
     _, at, place = url[len(scheme) :].rpartition("@")
     return ascii(f"{scheme}{at and '...@'}{place.partition('?')[0]}")
 
@@ -157,5 +157,5 @@ def url_parts(url: str) -> SplitResult | None:
         port = parts.port
     except ValueError:
         return None
-    has_host = url.isprintable() and _PLACE.fullmatch(parts.netloc.rpartition("@")[2])
+    has_host = url.isprintable() and re.fullmatch(_PLACE, parts.netloc.rpartition("@")[2])
     return parts if has_host and port != 0 else None

@@ -8,7 +8,7 @@ from typing import Any, Final
 _LONGEST: Final = 100
 _MAX_NAMES: Final = 12  # as many as fit a few lines of a terminal
 # A day, a month, or a minute of a day.
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}(-[0-9]{2}(T[0-9]{2}:[0-9]{2})?)?")
+_DATE: Final = r"[0-9]{4}-[0-9]{2}(-[0-9]{2}(T[0-9]{2}:[0-9]{2})?)?"
 
 
 def several(number: int, noun: str) -> str:
@@ -68,4 +68,4 @@ def first_names(names: Sequence[str]) -> str:
 
 def absent_date(text: str) -> str:
     """The message that a date does not exist, for one that cannot be read; "" for other texts."""
-    return f"{text} does not exist in the calendar" if _DATE.fullmatch(text) else ""
+    return f"{text} does not exist in the calendar" if re.fullmatch(_DATE, text) else ""

@@ -27,7 +27,7 @@ from hubbub.fields.rules import (
     is_writable,
 )
 
-_DAYS: Final = re.compile(r"[1-9][0-9]{0,4}[dw]")
+_DAYS: Final = r"[1-9][0-9]{0,4}[dw]"
 
 # At least two parts, and at most as many as a person can read.
 _MIN_EDGES: Final = 3
@@ -125,7 +125,7 @@ def address() -> Kind:
 
 def log_name() -> Kind:
     """A log's name: host and path under which its files are served."""
-    schema = {"type": "string", "pattern": f"^{LOG_NAME.pattern}$"}
+    schema = {"type": "string", "pattern": f"^{LOG_NAME}$"}
     return simple('"HOST/PATH", as the log is served, without https://', is_log_name, schema)
 
 
@@ -329,8 +329,8 @@ def shares(of: str) -> Kind:
 FLAG: Final = simple("true or false", lambda value: isinstance(value, bool), {"type": "boolean"})
 DAYS: Final = simple(
     'a number of days or weeks, as "400d"',
-    lambda value: isinstance(value, str) and _DAYS.fullmatch(value) is not None,
-    {"type": "string", "pattern": f"^{_DAYS.pattern}$"},
+    lambda value: isinstance(value, str) and re.fullmatch(_DAYS, value) is not None,
+    {"type": "string", "pattern": f"^{_DAYS}$"},
 )
 """A number of days or weeks, as text."""
 VALUES: Final = Kind(

@@ -13,7 +13,7 @@ MAX_TEXT: Final = 10_000
 _LONG: Final = 1e6
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
-LOG_NAME: Final = re.compile(r"[a-z0-9.-]{1,128}(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,64}){0,8}")
+LOG_NAME: Final = r"[a-z0-9.-]{1,128}(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,64}){0,8}"
 ADDRESS: Final = re.compile(r"(https://)?[A-Za-z0-9._-]{1,253}:[1-9][0-9]{0,4}")
 # Version 0.2 signed these, and devices go on with their bundle.
 _SIGNED_ADDRESS: Final = re.compile(r"(?:https://)?[!-.0-9;-~]{1,253}:([0-9]{1,5})")
@@ -115,7 +115,7 @@ def is_signed_address(value: Any) -> bool:
 
 def is_log_name(value: Any) -> bool:
     """Whether it is host and path under which a log is served."""
-    is_name = isinstance(value, str) and LOG_NAME.fullmatch(value) is not None
+    is_name = isinstance(value, str) and re.fullmatch(LOG_NAME, value) is not None
     return is_name and url_parts(f"https://{value}") is not None
 
 

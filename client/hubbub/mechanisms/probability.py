@@ -1,12 +1,12 @@
 """Probability: an exact chance, shared by sampler, guarantee and estimator."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
 from hubbub.errors import BadParameter
+from hubbub.fields.frozen import frozen
 
 DIGITS: Final = 64
 _CERTAINTY: Final = 1 << DIGITS
@@ -22,7 +22,7 @@ _SLACK: Final = Fraction(1, 1 << 40)
 _LOG_ERROR: Final = 2.0**-50
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen()
 class Probability:
     """A multiple of 2**-64 in [0, 1]: `threshold / 2**64`, exactly.
 

@@ -318,7 +318,7 @@ def _experiments(
         experiment = read_section(f"experiments.{name}", Experiment, table, wrong, name=name)
         if experiment is not None:
             experiments[name] = experiment
-        elif FIELD.fullmatch(name):  # metrics that name it have no problem of their own
+        elif re.fullmatch(FIELD, name):  # metrics that name it have no problem of their own
             experiments[name] = Experiment(name=name, arms={"control": 1, "new": 1})
     return experiments
 

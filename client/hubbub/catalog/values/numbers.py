@@ -38,7 +38,7 @@ _BYTES_OF: Final = {
     for name in (unit, unit.removesuffix("B"))
     if name
 }
-_SIZE: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) *([A-Za-z]{1,3})")
+_SIZE: Final = r"([0-9]{1,18}(?:\.[0-9]{1,9})?) *([A-Za-z]{1,3})"
 
 
 class Number(ValueKind):
@@ -184,7 +184,7 @@ class Size(Number):
     TYPESCRIPT: ClassVar[str] = "number | string"
 
     def number(self, unit: str, value: Any) -> float | int:
-        match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+        match = re.fullmatch(_SIZE, value) if isinstance(value, str) else None
         if match and (size := _BYTES_OF.get(match[2].lower())):
             return float(match[1]) * size / _SIZES[unit]
         return super().number(unit, value)

@@ -33,7 +33,7 @@ def own_counts_of(counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, 
     return others, own_counts
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class DeviceState:
     """The state that all processes of the app share.
 
@@ -44,13 +44,13 @@ class DeviceState:
         notice: the newest signed notice of the operator; empty for none.
     """
 
-    secret: bytes = field(repr=False)
+    secret: bytes
     consent: Consent = Consent()  # noqa: RUF009 a frozen value
     may_send: bool = True
     accounts: dict[str, Account] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     events: Counter[Event] = field(default_factory=Counter)
-    notice: bytes = field(default=b"", repr=False)
+    notice: bytes = b""
 
     @property
     def is_on(self) -> bool:

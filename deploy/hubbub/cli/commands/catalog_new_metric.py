@@ -274,8 +274,8 @@ def _experiment(options: NewOptions, before: str) -> Iterator[str]:
                 "arms; leave --arms out, or name another experiment"
             )
         return
-    if not FIELD.fullmatch(options.experiment):
-        raise BadParameter(f"--experiment: must match {FIELD.pattern}; choose another name")
+    if not re.fullmatch(FIELD, options.experiment):
+        raise BadParameter(f"--experiment: must match {FIELD}; choose another name")
     weights = _TWO_ARMS if options.arms is None else options.arms
     if not _ARMS.fullmatch(weights):
         raise BadParameter(
