@@ -5,12 +5,13 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import hubbub.client.doctor
-from hubbub.client import Client, SealedReport, Submitted
+from hubbub.client import Client, Outcome, SealedReport, Submitted
 from hubbub.client.doctor import Finding, device_checks, examine, show
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BundleRefused
@@ -36,9 +37,10 @@ def shuffler(monkeypatch: pytest.MonkeyPatch) -> Answering:
     return answering
 
 
-def start(signed: Signed, folder: Path) -> Client:
+def start(signed: Signed, folder: Path, **options: Any) -> Client:
     """A client whose shuffler is away."""
-    return Client.from_bundle(signed.path, state_dir=folder, shuffler="http://127.0.0.1:1")
+    address = "http://127.0.0.1:1"
+    return Client.from_bundle(signed.path, state_dir=folder, shuffler=address, **options)
 
 
 def findings_of(bundle: Path, folder: Path) -> dict[str, Finding]:
@@ -109,9 +111,10 @@ def test_trust_that_cannot_be_read_is_not_called_missing(signed: Signed, tmp_pat
     path.mkdir()
     finding = findings_of(signed.path, folder)["trust"]
     assert finding.verdict == "fault"
-    assert f"apps refuse every bundle: {path}" in finding.text
+    assert f"apps report nothing: {path}" in finding.text
     with pytest.raises(BundleRefused, match="cannot be read"):
-        start(signed, folder)
+        start(signed, folder, strict=True)
+    assert start(signed, folder).report("theme", "dark") is Outcome.DISABLED
 
 
 @pytest.mark.usefixtures("shuffler")

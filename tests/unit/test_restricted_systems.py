@@ -20,6 +20,7 @@ import pytest
 from hubbub.client import Client, Outcome, TryAgain, default_client, files, transport_to
 from hubbub.client import client as sdk
 from hubbub.client.state.journal import Journal
+from hubbub.errors import BundleRefused, StateUnusable
 from tests.support.bundles import Signed
 from tests.support.http_shuffler import http_shuffler
 from tests.support.programs import run_program
@@ -57,6 +58,56 @@ def test_a_user_without_a_home_reports(
             default_client.report("theme", "dark")
             assert client.close(HANG_SECONDS)
         assert len(server.received) == 1, "the second run knows of the first"
+
+
+def _reports_nothing(client: Client) -> None:
+    assert client.report("theme", "dark") is Outcome.DISABLED
+    assert client.flush(HANG_SECONDS)
+    with pytest.raises(StateUnusable, match="no state of this device"):
+        client.disable()
+    assert client.close(HANG_SECONDS)
+
+
+@pytest.mark.parametrize("fault", ["trust is a folder", "trust is newer", "no bundle", "no files"])
+def test_a_start_that_the_system_prevents_raises_nothing(
+    fault: str, signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path, trust = None if fault == "no bundle" else signed.path, tmp_path / "state.trust.json"
+    if fault == "trust is a folder":
+        trust.mkdir()
+    elif fault == "trust is newer":
+        trust.write_text('{"version": 2}')
+    elif fault == "no files":
+
+        def refuse(*_: object) -> int:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        monkeypatch.setattr("hubbub.bundles.signed_bundle._open_at_once", refuse)
+    for start in (Client.from_bundle, default_client.init):
+        client = start(path, strict=False, state_dir=tmp_path / "state")
+        assert client
+        _reports_nothing(client)
+        with pytest.raises(BundleRefused):
+            start(path, strict=True, state_dir=tmp_path / "state")
+    assert not (tmp_path / "state").exists()
+
+
+WITHOUT_SQLITE = """
+import logging, sys
+sys.modules["sqlite3"] = sys.modules["_sqlite3"] = None
+import hubbub.client
+logging.basicConfig()
+client = hubbub.client.Client.from_bundle(sys.argv[1], strict=False)
+print(client.report("theme", "dark").value, client.flush(9), client.close(9))
+print(hubbub.client.init(sys.argv[1]).report("theme", "dark").value)
+"""
+
+
+def test_a_python_without_sqlite_reports_nothing(signed: Signed) -> None:
+    done = run_program(sys.executable, "-c", WITHOUT_SQLITE, str(signed.path), check=True)
+    assert done.stdout.split() == ["disabled", "True", "True", "disabled"]
+    assert "nothing is reported: import of sqlite3" in done.stderr
 
 
 _LIMITED = """

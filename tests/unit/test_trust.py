@@ -67,7 +67,7 @@ class App:
         self.path.write_bytes(sign_bundle(replace(self.bundle, **changes), key))
 
     def start(self, **options: Any) -> Client:
-        return Client.from_bundle(self.path, insecure=True, strict=False, **options)
+        return Client.from_bundle(self.path, **{"insecure": True, "strict": False, **options})
 
     def is_refused(self, says: str = ".", **options: Any) -> None:
         with pytest.raises(BundleRefused, match=says):
@@ -546,7 +546,8 @@ def test_without_a_writable_home_the_first_operator_is_still_remembered(
     assert app.report() is Outcome.QUEUED
     app.ship(STRANGER)
     app.is_refused("not by")
-    app.is_refused("cannot be moved", operator=public(STRANGER))
+    app.is_refused("cannot be moved", operator=public(STRANGER), strict=True)
+    assert app.start(operator=public(STRANGER)).report("theme", "dark") is Outcome.DISABLED
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     assert app.report(operator=public(STRANGER), app="x") is Outcome.QUEUED, "another place"
 
@@ -621,7 +622,7 @@ def test_a_pipe_in_place_of_the_trust_file_blocks_no_app(app: App, home: Path) -
     home.mkdir(parents=True)
     os.mkfifo(home / "trust.json")
     app.ship(OURS)
-    app.is_refused("is no file")
+    app.is_refused("is no file", strict=True)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
@@ -674,7 +675,8 @@ def test_an_unreadable_trust_file_trusts_nobody(app: App, home: Path) -> None:
     (home / "trust.json").mkdir()
     for key in (OURS, STRANGER):
         app.ship(key)
-        app.is_refused("the trusted operator cannot be read")
+        app.is_refused("the trusted operator cannot be read", strict=True)
+        assert app.start().report("theme", "dark") is Outcome.DISABLED
 
 
 def test_an_unreadable_trust_file_is_not_overwritten(app: App, home: Path) -> None:
@@ -682,7 +684,8 @@ def test_an_unreadable_trust_file_is_not_overwritten(app: App, home: Path) -> No
     newer = json.dumps({"version": 2, "apps": {"other": "in another way"}})
     (home / "trust.json").write_text(newer)
     app.ship(OURS)
-    app.is_refused("written by a newer hubbub; upgrade")
+    app.is_refused("written by a newer hubbub; upgrade", strict=True)
+    assert app.start().report("theme", "dark") is Outcome.DISABLED
     assert app.report(operator=public(OURS)) is Outcome.QUEUED
     assert (home / "trust.json").read_text() == newer
 

@@ -23,14 +23,18 @@ from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.files import limited_to
 from hubbub.client.forks import follow, notice
+from hubbub.client.lazy_log import warn
 from hubbub.client.mistakes import Mistakes
 from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.outcome import Outcome
+from hubbub.client.prevented_start import NO_BUNDLE, is_prevented, is_strict, no_state, reason_of
 from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.report_counters import Diagnostics, OnDrop
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import Account, check_arguments, epsilon_limit
 from hubbub.client.state.contract import Dropped, State
+from hubbub.client.state.memory import MemoryState
+from hubbub.client.transport.addresses import transport_to
 from hubbub.client.transport.contract import Transport
 from hubbub.errors import (
     BadParameter,
@@ -148,7 +152,9 @@ class Client:
     ) -> Self:
         """A client for the bundle in a file.
 
-        If the state folder cannot be used, the client works in memory and logs it once.
+        If the state folder cannot be used, the client works in memory and logs it once. If the
+        system or the installation prevents the start (an unreadable file, no sqlite3), a client
+        that is not strict reports nothing, and logs why.
 
         Args:
             path: the bundle's file; overrides HUBBUB_BUNDLE.
@@ -165,14 +171,39 @@ class Client:
                 max_epsilon, hold_seconds, log; each overrides its variable (HUBBUB_APP, ...).
 
         Raises:
-            BundleRefused: unreadable, altered, of another operator, older than one before, or
-                asking for more than was promised.
+            BundleRefused: missing at `path`, altered, of another operator, older than one before,
+                or asking for more than was promised; or strict, unreadable.
             BadParameter: an invalid argument; or strict, an invalid variable. Otherwise the client
                 is disabled, and logs why; so it is if HUBBUB_BUNDLE names no readable bundle.
         """
+        check_arguments(insecure=insecure, on_drop=on_drop, account=account)
+        parts: Any = {"on_drop": on_drop, "persons": persons}
+        try:
+            return cls._start(path, settings, operator, account, insecure, public=public, **parts)
+        except Exception as error:
+            if not is_prevented(error, path) or is_strict(path, settings.get("strict")):
+                raise
+            reason = reason_of(error)
+        warn("nothing is reported: %s", reason)
+        nowhere, memory = transport_to(NO_BUNDLE.shuffler, roots=None), MemoryState()
+        client = cls(
+            NO_BUNDLE, memory, nowhere, hold_seconds=None, strict=False, disabled=True, **parts
+        )
+        client._unopened = partial(no_state, reason)
+        return client
+
+    @classmethod
+    def _start(
+        cls,
+        path: str | os.PathLike[str] | None,
+        settings: dict[str, Any],
+        operator: bytes | None,
+        account: Account | None,
+        insecure: bool,  # noqa: FBT001 as from_bundle() passes it on
+        **parts: Any,
+    ) -> Self:
         from hubbub.client import startup  # noqa: PLC0415 importing hubbub.client loads no SQLite
 
-        check_arguments(insecure=insecure, on_drop=on_drop, account=account)
         config, bundle, transport = startup.opened(path, settings, operator, insecure=insecure)
         ask_issuer = startup.issuer_of(bundle, config, account)
         client = cls(
@@ -184,10 +215,8 @@ class Client:
             disabled=config.disabled,
             local=config.local,
             max_epsilon=config.max_epsilon,
-            on_drop=on_drop,
-            public=public,
             ask_issuer=ask_issuer,
-            persons=persons,
+            **parts,
         )
         if config.disabled:
             enabled = replace(config, disabled=False)

@@ -4,7 +4,6 @@ hubbub.client.init()
 hubbub.client.report("theme", "dark")
 """
 
-import contextlib
 import os
 import threading
 from typing import Any, Final, Generic, Protocol, TypeVar, overload
@@ -12,8 +11,9 @@ from typing import Any, Final, Generic, Protocol, TypeVar, overload
 from hubbub.client.client import Client
 from hubbub.client.lazy_log import warn
 from hubbub.client.outcome import Outcome
+from hubbub.client.prevented_start import is_strict, reason_of
 from hubbub.client.settings import Settings
-from hubbub.errors import BadParameter, HubbubError
+from hubbub.errors import BadParameter
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
 
@@ -34,10 +34,9 @@ def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client 
         try:
             _client = Client.from_bundle(path, **settings)
         except Exception as error:
-            if _is_strict(path, settings.get("strict")):
+            if is_strict(path, settings.get("strict")):
                 raise
-            why = error if isinstance(error, HubbubError) else type(error).__name__
-            warn("hubbub does not start: %s", why)
+            warn("hubbub does not start: %s", reason_of(error))
             return None
         return _client
 
@@ -56,15 +55,6 @@ def end() -> None:
     """Closes this program's client, if there is one."""
     with _process_lock():
         _close()
-
-
-def _is_strict(path: str | os.PathLike[str] | None, strict: Any) -> bool:
-    development = False
-    with contextlib.suppress(Exception):  # the bundle, or its path, may be what made the start fail
-        from hubbub.client import startup  # noqa: PLC0415 importing hubbub.client loads no SQLite
-
-        development = startup.is_development(path)
-    return Settings.read_strict(strict=strict, development=development)
 
 
 def _process_lock() -> threading.RLock:

@@ -158,7 +158,7 @@ def _unreadable_trust(path: Path) -> Iterator[Finding]:
     try:
         read_trust(path)
     except StateUnusable as error:
-        yield Finding("trust", "fault", f"apps refuse every bundle: {error}")
+        yield Finding("trust", "fault", f"apps report nothing: {error}")
     except MALFORMED:
         text = "damaged; the next start sets it aside, and goes by the state folders"
         yield Finding("trust", "note", f"{path}: {text}")

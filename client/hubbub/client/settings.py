@@ -26,6 +26,7 @@ Account = str | Callable[[bytes], bytes]
 TRANSPORTS: Final = ("grpc", "http")
 """Transports for an address without a scheme."""
 
+BUNDLE_VARIABLE: Final = "HUBBUB_BUNDLE"
 _HOLD_SECONDS: Final = 3600.0
 _LONGEST_HOLD_SECONDS: Final = 86_400.0
 _YES: Final = frozenset({"1", "true", "yes", "on"})

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.client.files import NOWHERE, is_too_long, resolved_folder
 from hubbub.client.lazy_log import warn
-from hubbub.client.settings import Account, Settings, variables
+from hubbub.client.prevented_start import NO_BUNDLE
+from hubbub.client.settings import BUNDLE_VARIABLE, Account, Settings, variables
 from hubbub.client.state.contract import State
 from hubbub.client.state.database import FILE_NAME, Damaged
 from hubbub.client.state.folder import FolderState
@@ -58,7 +59,6 @@ _LAUNCHERS: Final = frozenset(
 )
 """Programs that run somebody's app, and `python` itself: two operators' apps have the name."""
 
-_BUNDLE_VARIABLE: Final = "HUBBUB_BUNDLE"
 WRONG_FILE: Final = "the operator's bundle, for the aggregator; ship app.hubbub"
 
 
@@ -91,7 +91,7 @@ def opened(
     """
     environment = variables()
     fault: HubbubError | None = None
-    is_variable = path is None and bool(environment.get(_BUNDLE_VARIABLE, "").strip())
+    is_variable = path is None and bool(environment.get(BUNDLE_VARIABLE, "").strip())
     while True:
         try:
             settings = _read_settings(environment, path, arguments)
@@ -134,8 +134,7 @@ def _bundle_at(
     except BundleRefused as error:
         if not is_variable:
             raise
-        empty = Bundle(metrics={}, keys=(), shuffler="localhost:1", roots=None, history={})
-        return empty, BundleRefused(f"{_BUNDLE_VARIABLE}: {error}")
+        return NO_BUNDLE, BundleRefused(f"{BUNDLE_VARIABLE}: {error}")
 
 
 def _read_settings(
@@ -150,12 +149,6 @@ def _read_settings(
 
         log_to_stderr(settings.log)
     return settings
-
-
-def is_development(path: str | os.PathLike[str] | None) -> bool:
-    """Returns whether the bundle of a start is in development. Raises if it cannot be read."""
-    environment = {_BUNDLE_VARIABLE: variables().get(_BUNDLE_VARIABLE, "")}
-    return read_bundle(Settings.read(environment, bundle=path).bundle).development
 
 
 def transport_of(bundle: Bundle, settings: Settings, *, insecure: bool) -> Transport:

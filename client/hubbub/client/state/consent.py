@@ -5,9 +5,13 @@ and is never sent under another.
 """
 
 import math
+from dataclasses import replace
 from typing import Final
 
 from hubbub.fields.frozen import frozen
+
+CONSENT_UNKNOWN: Final = "consent_unknown"
+"""The mishap that a state was lost, and nothing is left that knows what the person said."""
 
 _MAX_TURNS: Final = 1 << 31  # a journal keeps the number in four bytes
 _MAX_SECONDS: Final = 2.5e11  # the year 9892, within the range of datetime
@@ -71,3 +75,9 @@ def agreed(earlier: Consent, later: Consent, *, ordered: bool) -> Consent:
         preference = min(earlier.preference, later.preference)
         local = min(earlier.local, later.local)
     return Consent(generation, preference, max(earlier.since, later.since), local)
+
+
+def unknown(consent: Consent, now: float) -> Consent:
+    """Returns an opt-out, for a lost state without known consent; running epochs count as over."""
+    generation = turned(consent.generation, on=False)
+    return replace(consent, generation=generation, since=max(consent.since, now))

@@ -19,7 +19,7 @@ from hubbub.catalog import Metric
 from hubbub.client.cover import NOTHING, WaitingReport
 from hubbub.client.lazy_log import warn
 from hubbub.client.ledger import forgotten
-from hubbub.client.state.consent import agreed, turned
+from hubbub.client.state.consent import CONSENT_UNKNOWN, agreed, turned, unknown
 from hubbub.client.state.contract import (
     DISABLED,
     HISTORY,
@@ -41,7 +41,6 @@ from hubbub.client.state.contract import (
 from hubbub.client.state.device_state import DeviceState, Event
 from hubbub.client.state.secret import SECRET_BYTES
 from hubbub.client.state.witness import Witnesses
-from hubbub.client.state.witness_check import CONSENT_UNKNOWN, unknown
 from hubbub.client.state.witnessed_state import StateMoment, agree
 from hubbub.errors import StateUnusable
 

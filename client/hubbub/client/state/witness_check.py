@@ -2,22 +2,17 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from hubbub.client.files import refuse_other_than_file
 from hubbub.client.lazy_log import warn
 from hubbub.client.state import ledger_tables, payload_queries
-from hubbub.client.state.consent import Consent, agreed, turned
+from hubbub.client.state.consent import CONSENT_UNKNOWN, Consent, agreed, unknown
 from hubbub.client.state.contract import PUT_BACK, Dropped
 from hubbub.client.state.journal import orphans
 from hubbub.client.state.payload_queries import Rows
 from hubbub.client.state.witness import LOCK_NAME, Witnesses
 from hubbub.client.state.witnessed_state import StateMoment, agree, is_continued
-
-CONSENT_UNKNOWN: Final = "consent_unknown"
-"""The mishap that a state was lost, and nothing is left that knows what the person said."""
 
 
 class Watch:
@@ -148,12 +143,6 @@ class Watch:
             refuse_other_than_file(path)
             if not path.stat().st_size:
                 path.write_bytes(b"There was a state here.\n")
-
-
-def unknown(consent: Consent, now: float) -> Consent:
-    """Returns an opt-out, for a lost state without known consent; running epochs count as over."""
-    generation = turned(consent.generation, on=False)
-    return replace(consent, generation=generation, since=max(consent.since, now))
 
 
 def _consent_of(moment: StateMoment) -> Consent:
