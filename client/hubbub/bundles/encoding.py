@@ -1,6 +1,6 @@
 """Text encoding of bytes, and strict reading of JSON, for keys and bundles."""
 
-import base64
+import binascii
 import json
 import math
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ _DEEPEST: Final = 32
 
 def to_text(raw: bytes) -> str:
     """Encodes bytes as text."""
-    return base64.b64encode(raw).decode()
+    return binascii.b2a_base64(raw, newline=False).decode()
 
 
 def from_text(text: str) -> bytes:
     """Decodes bytes from text. Raises ValueError if it is malformed."""
-    raw = base64.b64decode(text, validate=True)
+    raw = binascii.a2b_base64(text, strict_mode=True)
     if to_text(raw) != text:
         raise ValueError("the base64 text is not in its standard form")
     return raw
