@@ -120,6 +120,21 @@ def test_units_are_understood_and_give_arguments_that_services_take(
         assert float(exposure) < 2.5, output
 
 
+def test_services_that_strangers_reach_have_one_memory_limit_and_restart() -> None:
+    """A flood then ends the service and not its neighbours; what it acknowledged is in Redis."""
+    chart = yaml.safe_load((DEPLOY / "helm" / "hubbub" / "values.yaml").read_text())
+    files = {"shuffler": "compose.yaml", "issuer": "issuer.yaml", "relay": "relay.yaml"}
+    for role, file in files.items():
+        limit = chart[role]["resources"]["limits"]["memory"]
+        service = yaml.safe_load((DEPLOY / "compose" / file).read_text())["services"][role]
+        assert service["restart"] == "unless-stopped"
+        assert service["mem_limit"] == limit.lower().removesuffix("i"), role
+        unit = DEPLOY / "systemd" / f"hubbub-{role}.service"
+        if unit.exists():
+            assert f"\nMemoryMax={limit.removesuffix('i')}\n" in unit.read_text()
+            assert "\nRestart=always\n" in unit.read_text()
+
+
 def _alerts() -> list[dict[str, Any]]:
     [group] = yaml.safe_load(ALERTS.read_text())["groups"]
     rules: list[dict[str, Any]] = group["rules"]
