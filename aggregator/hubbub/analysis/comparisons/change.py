@@ -25,6 +25,7 @@ from hubbub.analysis.uncertainty.intervals import (
     selection_reach,
     stand_out,
 )
+from hubbub.analysis.uncertainty.tails import equal_chance_ends
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 
@@ -152,14 +153,15 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
         near = far = np.full_like(p, reach_of(before.confidence))
     else:
         near, far = _reaches(p, changed, before.confidence)
-    lower, upper = np.where(difference >= 0, near, far), np.where(difference >= 0, far, near)
+    rises = difference >= 0
+    lower, upper = np.where(rises, near, far), np.where(rises, far, near)
     if sides:
         lower, upper = (reach_of_worth(reach, hidden) for reach in (lower, upper))
         low, high = _difference_ends(sides, lower, upper)
         # For a marked value the nearer end is at least one report away from 0.
         least = np.minimum(np.abs(difference), 1 / min(reports for _, reports in sides))
-        low = np.where(changed & (difference > 0), np.maximum(low, least), low)
-        high = np.where(changed & (difference < 0), np.minimum(high, -least), high)
+        np.maximum(low, least, out=low, where=changed & rises)
+        np.minimum(high, -least, out=high, where=changed & ~rises)
     else:
         widest = before.span[1] - before.span[0] if before.span else 1.0
         low = np.maximum(difference - lower * stderr, -widest)
@@ -185,7 +187,7 @@ def _reaches(p: Floats, changed: Mask, confidence: float) -> tuple[Floats, Float
     place of the last of them (Benjamini and Yekutieli 2005), so that intervals exclude 0. Of an
     unchanged value the other end has the rest of the error rate.
     """
-    places = np.where(changed, changed.sum(), np.argsort(np.argsort(p, kind="stable")) + 1)
+    places = np.where(changed, changed.sum(), p.argsort(kind="stable").argsort() + 1)
     shares = places / max(len(p), 1)
     far_reach = -ndtri((1 - confidence) * (1 - shares / 2))
     return selection_reach(shares, confidence), np.where(changed, reach_of(confidence), far_reach)
@@ -197,8 +199,8 @@ def _scores(differences: Floats, stderrs: Floats) -> Floats:
 
 _Side = tuple[ValueEstimates, int]
 """The figures of shares on one side, and of how many reports they are."""
-_Skewed = tuple[Tail | None, Floats]
-"""The tail of one side, and how much of it is in the difference's."""
+_Skewed = tuple[Tail, Floats]
+"""The tail of one side, and how much of it is in the difference's, negative if opposite."""
 
 _HALVINGS: Final = 16
 
@@ -219,18 +221,23 @@ def _scores_without_change(
     stderr = np.sqrt(total)
     scores = _scores(np.abs(differences), stderr)
     # The third moment of a difference is that of one side less that of the other.
-    parts = [
-        (
-            _skew(shares),
-            shares.skewness(share) * _scores(variance * shares.absent / reports, stderr**3),
+    direction, cube = np.where(differences >= 0, 1.0, -1.0), stderr**3
+    tails = [
+        (tail, sign * shares.skewness(share) * _scores(variance * shares.absent / reports, cube))
+        for (shares, reports), variance, sign in zip(
+            sides, variances, (-direction, direction), strict=True
         )
-        for (shares, reports), variance in zip(sides, variances, strict=True)
+        if (tail := _skew(shares))
     ]
-    before, after = _equivalent_scores(scores, *parts), _equivalent_scores(scores, *parts[::-1])
-    old_part, new_part = (_scores(_dummy_variance(share, side), total) for side in sides)
+    old_part, new_part = (
+        _scores(_dummy_variance(share, side), total)
+        if side[0].number_variance or side[0].noise_variance
+        else np.zeros_like(total)
+        for side in sides
+    )
     hidden = old_part, new_part
-    scores = worth_of(np.where(differences >= 0, after, before), hidden)
-    return np.where(differences >= 0, scores, -scores), hidden
+    scores = worth_of(_equivalent_scores(scores, tails), hidden)
+    return direction * scores, hidden
 
 
 def _variance_at(share: Floats, side: _Side) -> Floats:
@@ -255,12 +262,11 @@ def _skew(shares: ValueEstimates) -> Tail | None:
     return None if shares.tail is None or shares.tail.down else shares.tail
 
 
-def _equivalent_scores(scores: Floats, upper_tail: _Skewed, lower_tail: _Skewed) -> Floats:
-    """Normal scores as improbable as the difference of two sides with these tails."""
+def _equivalent_scores(scores: Floats, tails: Sequence[_Skewed]) -> Floats:
+    """Normal scores as improbable as the difference of sides with these tails."""
 
     def further(worth: Floats) -> Floats:
-        sides = zip((1, -1), (upper_tail, lower_tail), strict=True)
-        parts = [sign * weight * tail.excess(worth) for sign, (tail, weight) in sides if tail]
+        parts = [weight * tail.excess(worth) for tail, weight in tails]
         return np.maximum(sum(parts, np.zeros_like(worth)), 0.0)
 
     # This is usual if both sides are equally large, since their tails cancel.
@@ -276,13 +282,22 @@ def _difference_ends(
     sides: Sequence[_Side], lower_reach: Floats, upper_reach: Floats
 ) -> tuple[Floats, Floats]:
     """Ends of the differences, from the ends of either side."""
-    bounds = []
-    for (shares, reports), (down, up) in zip(
-        sides, ((upper_reach, lower_reach), (lower_reach, upper_reach)), strict=True
-    ):
-        low, high = replace(shares, tail=_skew(shares)).unbounded(reports, down=down, up=up)
-        bounds.append(np.stack([shares.estimates, low, high]) / reports)
-    _, lows, highs = difference_of(bounds[0], bounds[1], (0.0, 1.0))
+    downs, ups = np.array([upper_reach, lower_reach]), np.array([lower_reach, upper_reach])
+    reports = np.array([[float(people)] for _, people in sides])
+    estimates = np.array([shares.estimates for shares, _ in sides])
+    counts = [shares.count_law for shares, _ in sides]
+    laws = [law for law in counts if law and law.has_equal_chances]
+    if len(laws) == len(sides):
+        low, high = equal_chance_ends(laws, np.clip(estimates, 0.0, reports), downs, ups)
+    else:
+        low, high = np.array(
+            [
+                replace(shares, tail=_skew(shares)).unbounded(people, down=down, up=up)
+                for (shares, people), down, up in zip(sides, downs, ups, strict=True)
+            ]
+        ).transpose(1, 0, 2)
+    before, after = np.array([estimates / reports, low / reports, high / reports]).swapaxes(0, 1)
+    _, lows, highs = difference_of(before, after, (0.0, 1.0))
     return lows, highs
 
 

@@ -156,13 +156,11 @@ def difference_of(
         Differences, lows and highs. Only a difference that no two numbers have is outside its
         interval.
     """
-    (old, old_down, old_up), (new, new_down, new_up) = (
-        _reaches_of(side, ends) for side in (before, after)
-    )
-    difference, widest = after[0] - before[0], ends[1] - ends[0]
-    high = new - old + _both_reach(old_down, new_up, old - ends[0], ends[1] - new)
-    low = new - old - _both_reach(new_down, old_up, new - ends[0], ends[1] - old)
-    low, high = np.minimum(low, difference), np.maximum(high, difference)
+    inside, down, up = _reaches_of(np.array([before, after]).swapaxes(0, 1), ends)
+    difference, widest, middle = after[0] - before[0], ends[1] - ends[0], inside[1] - inside[0]
+    # Upwards, the first number may be below its estimate and the second one above; or opposite.
+    further, less = _both_reach(down, up[::-1], inside - ends[0], ends[1] - inside[::-1])
+    low, high = np.minimum(middle - less, difference), np.maximum(middle + further, difference)
     return difference, np.maximum(low, -widest), np.minimum(high, widest)
 
 
@@ -175,9 +173,9 @@ def _both_reach(down: Floats, up: Floats, room_below: Floats, room_above: Floats
     return fall + rise
 
 
-def _reaches_of(side: Floats, ends: tuple[float, float]) -> tuple[Floats, Floats, Floats]:
+def _reaches_of(sides: Floats, ends: tuple[float, float]) -> tuple[Floats, Floats, Floats]:
     """The estimates, moved into the range, and how far their errors reach down and up."""
-    estimates, low, high = side
+    estimates, low, high = sides
     clipped = np.minimum(np.maximum(estimates, ends[0]), ends[1])
     farthest, outside = _FARTHEST * (ends[1] - ends[0]), estimates - clipped
     down, up = clipped - low, high - clipped

@@ -5,6 +5,7 @@ collisions with frequent strings affect few functions. Both have a longer upper 
 law, which matters in a list of many values.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Final
@@ -54,6 +55,11 @@ class CountLaw:
     share: float = 0.0
     sampled: bool = False
 
+    @property
+    def has_equal_chances(self) -> bool:
+        """Whether every support has the same chance, so that their number is binomial."""
+        return self.sampled and not self.dummies
+
     def between(
         self, estimates: Floats, down: "Floats | float", up: "Floats | float"
     ) -> tuple[Floats, Floats]:
@@ -63,15 +69,14 @@ class CountLaw:
         reports]; of a sampled law it may be any with which a support is possible, and further away
         by as much as the dummies' error.
         """
+        if self.has_equal_chances:
+            [low], [high] = equal_chance_ends([self], estimates[None], down, up)
+            return low, high
         supports = estimates * (self.p - self.q) + self.reports * self.q
         supports += self.dummies * self.share
         numbers = np.concatenate([supports - 0.5, supports + 0.5])
         worth = np.empty_like(numbers)
         worth[: len(supports)], worth[len(supports) :] = down, np.negative(up)
-        if self.sampled and not self.dummies:
-            truths = (self._equal_chances(numbers, worth) - self.q) / (self.p - self.q)
-            low, high = (self.reports * truths).reshape(2, -1)
-            return low, high
         # A secant's steps, kept between truths whose tails are too short and too long.
         first, last = 0.0, float(self.reports)
         if self.sampled:
@@ -137,32 +142,6 @@ class CountLaw:
         answer = np.where(supports <= 0, -np.inf, answer)
         return np.where(supports >= m + n, np.inf, answer)
 
-    def _equal_chances(self, supports: Floats, worth: Floats) -> Floats:
-        """The chance of every report to support the value at which `scores` are `worth`.
-
-        From Wilson's ends (1927), which are short of it by less than a score, by Newton's steps
-        in the logit; the correction of r* hardly adds to the slope.
-        """
-        n = self.reports
-        x = np.clip(supports, _NEAR, n - _NEAR)
-        spread = np.sqrt(x * (n - x) / n)
-        middle = x + worth**2 / 2 - worth * np.hypot(spread, worth / 2)
-        own, logits = logit(x / n), logit(np.clip(middle / (n + worth**2), 0.0, 1.0))
-        constant = x * np.log(x / n) + (n - x) * np.log1p(-x / n)
-        for _ in range(_NEWTON_STEPS):
-            gaps = own - np.minimum(np.maximum(logits, -_MAX_LOGIT), _MAX_LOGIT)
-            # At the mean both sides of a ratio would vanish.
-            gaps = np.copysign(np.maximum(np.abs(gaps), _NEAR / spread), gaps)
-            logits = own - gaps
-            chances = expit(logits)
-            deviance = constant - x * logits + n * np.logaddexp(0, logits)
-            score = np.copysign(np.sqrt(np.maximum(2 * deviance, _NEAR**2 / 2)), gaps)
-            ratio = 2 * np.sinh(gaps / 2) * spread / score
-            beyond = score + np.log(ratio) / score - worth
-            logits = logits + beyond * score / (x - n * chances)
-        answer: Floats = np.where(supports <= 0, 0.0, expit(logits))
-        return np.where(supports >= n, 1.0, answer)
-
     def _stderrs(self, holders: Floats) -> Floats:
         m, p, n, q = self._binomials(holders)
         return np.sqrt(m * p * (1 - p) + n * q * (1 - q)) / (self.p - self.q)
@@ -184,6 +163,41 @@ class CountLaw:
             q = (n * q**2 + self.dummies * self.share**2) / mean
             n = mean / q
         return m, p, n, q
+
+
+def equal_chance_ends(
+    laws: Sequence[CountLaw], estimates: Floats, down: "Floats | float", up: "Floats | float"
+) -> tuple[Floats, Floats]:
+    """As `between` of laws that `has_equal_chances`, at once; shapes (laws, values).
+
+    The chance at which `scores` are these scores is found from Wilson's ends (1927), which are
+    short of it by less than a score, by Newton's steps in the logit; the correction of r* hardly
+    adds to the slope.
+    """
+    p, q, n = np.array([(law.p, law.q, law.reports) for law in laws]).T[..., None]
+    slope, supports = p - q, estimates * (p - q) + n * q
+    supports = np.array([supports - 0.5, supports + 0.5])
+    worth = np.empty_like(supports)
+    worth[0], worth[1] = down, np.negative(up)
+    x = np.clip(supports, _NEAR, n - _NEAR)
+    spread = np.sqrt(x * (n - x) / n)
+    middle = x + worth**2 / 2 - worth * np.hypot(spread, worth / 2)
+    own, logits = logit(x / n), logit(np.clip(middle / (n + worth**2), 0.0, 1.0))
+    constant = x * np.log(x / n) + (n - x) * np.log1p(-x / n)
+    # At the mean both sides of a ratio would vanish.
+    min_gap, twice_spread = _NEAR / spread, 2 * spread
+    for _ in range(_NEWTON_STEPS):
+        gaps = own - np.minimum(np.maximum(logits, -_MAX_LOGIT), _MAX_LOGIT)
+        gaps = np.copysign(np.maximum(np.abs(gaps), min_gap), gaps)
+        logits = own - gaps
+        deviance = constant - x * logits + n * np.logaddexp(0, logits)
+        score = np.copysign(np.sqrt(np.maximum(2 * deviance, _NEAR**2 / 2)), gaps)
+        ratio = np.sinh(gaps / 2) * twice_spread / score
+        beyond = score + np.log(ratio) / score - worth
+        logits = logits + beyond * score / (x - n * expit(logits))
+    chances = np.where(supports <= 0, 0.0, expit(logits))
+    low, high = n * ((np.where(supports >= n, 1.0, chances) - q) / slope)
+    return low, high
 
 
 # From this variance on, of the supports of what nobody holds, a normal score of 5 is worth 4.97.
