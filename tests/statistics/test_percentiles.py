@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from hubbub.analysis.estimators.distribution import chances
-from hubbub.analysis.percentiles import percentiles_of, shares_below
+from hubbub.analysis.percentiles import percentile_shifts, percentiles_of, shares_below
 from hubbub.analysis.ranks import ranks_of
 from hubbub.analysis.ranks.fitted import IndexRanks
 from hubbub.authoring.auto_mechanism import choose
@@ -141,6 +141,15 @@ def test_an_interval_holds_where_only_empty_parts_follow_that_of_the_percentile(
 
 
 @pytest.mark.thorough
+def test_a_shift_holds_wherever_in_a_wide_part_the_numbers_are() -> None:
+    """From the low end of the median's part to its high end, the median moves by a whole part."""
+    mechanism, chance = build("grr", epsilon=2.0, categories=4), np.random.default_rng(8)
+    counts = np.array([1000, 2000, 1500, 500])
+    before, after = (draw_ranks(mechanism, counts, chance) for _ in range(2))
+    [shift] = percentile_shifts(before, after, [50.0], 0.95)
+    assert shift.low <= -1 < 1 <= shift.high
+
+
 def test_shares_of_many_parts_by_haar_lean_to_no_side() -> None:
     """The mean error of p95 over 50 drawings is within 5 of its standard errors: 6e-7.
 

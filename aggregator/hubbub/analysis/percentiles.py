@@ -11,14 +11,14 @@ or of too few reports.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isclose, isfinite
+from math import isclose, isfinite, sqrt
 from typing import Final, Literal
 
 import numpy as np
 
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.ranks import Ranks
 from hubbub.analysis.uncertainty.crossing import crossing
-from hubbub.analysis.uncertainty.intervals import difference_of
 from hubbub.errors import BadParameter
 
 PERCENTILES: Final = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0)
@@ -94,7 +94,7 @@ def percentiles_of(
     parts, rows = len(ranks.edges) - 1, []
     for percentile in percentiles:
         share = percentile / 100
-        part = min(max(int(np.searchsorted(ranks.shares, share)), 1), parts)  # up to which edge
+        part = _part_with(ranks, share)
         share_below, share_above = ranks.shares[part - 1 : part + 1].tolist()
         fraction = (
             (share - share_below) / (share_above - share_below)
@@ -118,22 +118,52 @@ def percentiles_of(
     return rows
 
 
+def _part_with(ranks: Ranks, share: float) -> int:
+    """Place of the edge up to which the part with this share of the numbers below it extends."""
+    return min(max(int(np.searchsorted(ranks.shares, share)), 1), len(ranks.edges) - 1)
+
+
+def divided_ends(ranks: Ranks, row: Percentile) -> tuple[Floats, Floats]:
+    """Lows and highs of a percentile, if it has none, half and all of a difference's variance.
+
+    Each end is an edge, since no report shows where in a part the percentile lies. Shares below
+    the edges of an interval have nearly the same error.
+    """
+    share, shares, edges = row.percentile / 100, ranks.shares, ranks.edges
+    part = _part_with(ranks, share)
+    low, high = np.searchsorted(edges, [row.low, row.high])
+    furthest = share + (shares[[low, high]] - share) / sqrt(2)
+    low_between = min(int(np.searchsorted(shares, furthest[0], side="right")), part) - 1
+    high_between = max(int(np.searchsorted(shares, furthest[1])), part)
+    return edges[[part - 1, low_between, low]], edges[[part, high_between, high]]
+
+
+def max_difference(lows: Floats, highs: Floats) -> float:
+    """How far one percentile may be above another, from `divided_ends` of both.
+
+    Both errors together are as improbable as an end of either (profile likelihood). Whole parts are
+    added, not combined as errors are: in each, all numbers may be at one end.
+    """
+    return float((highs - lows[::-1]).max())
+
+
 def percentile_shifts(
     before: Ranks, after: Ranks, percentiles: Sequence[float], confidence: float
 ) -> list[PercentileShift]:
     """Shift of each percentile, with an interval from those of both sides."""
     sides = [percentiles_of(ranks, percentiles, confidence) for ranks in (before, after)]
-    span, shifts = (float(before.edges[0]), float(before.edges[-1])), []
+    shifts = []
     for old, new in zip(*sides, strict=True):
-        first, second = (np.array([row.estimate, row.low, row.high]) for row in (old, new))
-        difference, low, high = map(float, difference_of(first, second, span))
+        old_lows, old_highs = divided_ends(before, old)
+        new_lows, new_highs = divided_ends(after, new)
+        low, high = -max_difference(new_lows, old_highs), max_difference(old_lows, new_highs)
         ends = {old.reaches, new.reaches} - {""}
         shifts.append(
             PercentileShift(
                 percentile=old.percentile,
                 before=old.estimate,
                 after=new.estimate,
-                difference=difference,
+                difference=new.estimate - old.estimate,
                 low=low,
                 high=high,
                 moved=low > 0 or high < 0,

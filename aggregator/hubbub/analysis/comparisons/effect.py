@@ -15,7 +15,7 @@ and Malek 2022): with true weights the p-value is below p at any look with proba
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import exp, hypot, lgamma, log, sqrt
+from math import exp, lgamma, log, sqrt
 from typing import Final
 
 import numpy as np
@@ -24,7 +24,12 @@ from scipy.special import ndtri
 from hubbub.analysis.answer import CONFIDENCE, Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.change import changes
-from hubbub.analysis.percentiles import percentile_shifts, percentiles_of
+from hubbub.analysis.percentiles import (
+    divided_ends,
+    max_difference,
+    percentile_shifts,
+    percentiles_of,
+)
 from hubbub.analysis.ranks import Ranks
 from hubbub.analysis.uncertainty.intervals import (
     Bounds,
@@ -207,16 +212,20 @@ def _min_shift(control: Ranks, other: Ranks, percentile: float, confidence: floa
     shifts = 100 * _POWER_REACH * errors**2 / max(float(np.hypot(*errors)), _LEAST)
     erring = [
         [
-            percentiles_of(ranks, [float(np.clip(moved, _LEAST, 100 - _LEAST))], confidence)[0]
-            for ranks, moved in zip(arms, percentile + sign * shifts, strict=True)
+            divided_ends(ranks, percentiles_of(ranks, [moved], confidence)[0])
+            for ranks, moved in zip(
+                arms,
+                np.clip(percentile + sign * shifts, _LEAST, 100 - _LEAST).tolist(),
+                strict=True,
+            )
         ]
         for sign in (1, -1)
     ]
     differences = []
     for lower, upper in ((0, 1), (1, 0)):
-        high, low = erring[0][lower], erring[1][upper]
-        errs = high.estimate - rows[lower].estimate + rows[upper].estimate - low.estimate
-        differences.append(errs + hypot(high.high - high.estimate, low.estimate - low.low))
+        (_, highs), (lows, _) = erring[0][lower], erring[1][upper]
+        apart = rows[upper].estimate - rows[lower].estimate
+        differences.append(apart + max_difference(lows, highs))
     return max(differences)
 
 
