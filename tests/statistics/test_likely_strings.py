@@ -70,20 +70,17 @@ def test_likely_strings_are_false_as_often_as_stated() -> None:
     assert few <= doubt_sum <= 1.3 * most  # no fewer: how many strings there are is rounded up
 
 
-Collection = tuple[list[Found], dict[float, list[LikelyString]]]
+Collection = tuple[list[Found], list[LikelyString]]
 
 
 @pytest.fixture(scope="module")
 def collections() -> list[Collection]:
-    """What is found in totals of strings, and likely in them by the accepted share."""
+    """What is found in totals of strings, and likely in them at the largest accepted share."""
     drawn = (
         _places(dict(zip(WORDS, count, strict=True)), seed) for seed, count in enumerate(COUNTS)
     )
     return [
-        (
-            discoveries := discover(places),
-            {share: likely_strings(places, discoveries, share, 0.9) for share in SHARES},
-        )
+        (discoveries := discover(places), likely_strings(places, discoveries, max(SHARES), 0.9))
         for places in drawn
     ]
 
@@ -93,8 +90,8 @@ def test_the_share_of_false_strings_is_within_the_accepted_one(
     collections: list[Collection], share: float
 ) -> None:
     more = false = proven = 0
-    for discoveries, likely_by_share in collections:
-        names = [row.value for row in likely_by_share[share]]
+    for discoveries, rows in collections:
+        names = [row.value for row in rows if row.doubt <= share]
         assert not {discovery.text for discovery in discoveries} & {*names}
         proven += len(discoveries)
         more += len(names)
@@ -125,8 +122,7 @@ def test_likely_strings_begin_with_the_surest_and_no_high_is_too_low(
 ) -> None:
     """Those that pass were seen too high rather than too low: fewer than 1 in 20 are more."""
     total = more = 0
-    for (_, likely_by_share), counts in zip(collections, COUNTS, strict=True):
-        rows = likely_by_share[0.5]
+    for (_, rows), counts in zip(collections, COUNTS, strict=True):
         doubts = [row.doubt for row in rows]
         assert doubts == sorted(doubts)
         assert 0 < doubts[-1] <= 0.5

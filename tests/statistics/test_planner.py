@@ -74,7 +74,7 @@ MEANS: list[tuple[str, dict[str, Any]]] = [
 
 
 VECTORS: list[tuple[str, dict[str, Any]]] = [
-    ("vector.codes", {"epsilon": epsilon, "dimensions": 3, "words": 32, "books": 8192})
+    ("vector.codes", {"epsilon": epsilon, "dimensions": 3, "words": 32, "books": 2048})
     for epsilon in (0.5, 4.0)
 ]
 
@@ -218,7 +218,7 @@ def test_totals_are_drawn_from_their_law(mechanism: AnyMechanism) -> None:
             second += float(probability) * np.outer(vector, vector)
         mean += number * first
         covariance += number * (second - np.outer(first, first))
-    drawn = np.array([draw(mechanism, values, counts, chance).cells for _ in range(800)])
+    drawn = np.array([draw(mechanism, values, counts, chance).cells for _ in range(400)])
     variances = np.diag(covariance)
     off = np.abs(drawn.mean(axis=0) - mean)
     assert (off <= 6 * np.sqrt(variances / len(drawn)) + 1e-9).all()

@@ -1,4 +1,4 @@
-"""Every mechanism at a real size: 50,000 reports over 1,000 values, randomized by shipping code.
+"""Every mechanism at a real size: 20,000 reports over 1,000 values, randomized by shipping code.
 
 The coins are a fixed generator's, so a run repeats. Estimates are compared with the truth in units
 of the standard deviation that the mechanism claims: the largest score over all cells, by the union
@@ -25,7 +25,7 @@ from hubbub.mechanisms import random_bits as bits_module
 
 pytestmark = pytest.mark.thorough
 
-REPORTS, CATEGORIES = 50_000, 1000
+REPORTS, CATEGORIES = 20_000, 1000
 PARAMETERS: dict[str, dict[str, Any]] = {
     "rr": {"epsilon": 1.0},
     "rappor": {"bits": 64, "hashes": 2, "cohorts": 16, "f": 0.5, "p": 0.25, "q": 0.75},
