@@ -154,7 +154,7 @@ def _shown_hashed(values: Sequence[tuple[int, ...]], d: int, lie: Fraction) -> C
 @pytest.mark.parametrize(
     ("n", "d", "groups"), [(1, 3, 2), (2, 3, 2), (3, 3, 2), (2, 4, 2), (2, 3, 3)]
 )
-@pytest.mark.parametrize("local", [0.5, 1.5, 3.0])
+@pytest.mark.parametrize("local", [0.5, 3.0])
 def test_delta_of_hashed_strings_is_never_below_that_of_all_outcomes(
     n: int, d: int, groups: int, local: float
 ) -> None:
@@ -354,21 +354,20 @@ def test_a_wide_range_of_crowds_is_accounted_for_within_three_percent(d: int, gr
 
 
 @pytest.mark.parametrize(
-    ("reports", "categories", "lies"),
+    ("reports", "categories", "lies", "honest", "dummies"),
     [
-        (300, 3, 12),
-        (300, 16, 4),
-        (500, 64, 2),
-        (999, 5, 9),
-        (1000, 3, 16),
-        (1000, 5, 6),
-        (1000, 8, 2),
-        (3000, 4, 8),
-        (10_000, 6, 4),
-        (10_000, 16, 1),
+        (300, 3, 12, 1.0, 5),
+        (300, 16, 4, 0.5, 0),
+        (500, 64, 2, 1.0, 0),
+        (999, 5, 9, 1.0, 5),
+        (1000, 3, 16, 0.5, 0),
+        (1000, 5, 6, 1.0, 0),
+        (1000, 8, 2, 1.0, 5),
+        (3000, 4, 8, 0.5, 0),
+        (10_000, 6, 4, 1.0, 0),
+        (10_000, 16, 1, 1.0, 5),
     ],
 )
-@pytest.mark.parametrize(("honest", "dummies"), [(0.5, 0), (1.0, 0), (1.0, 5)])
 def test_with_few_lies_epsilon_is_within_1_percent_of_the_better_adversary(
     reports: int, categories: int, lies: int, honest: float, dummies: int
 ) -> None:
@@ -384,7 +383,7 @@ def test_with_few_lies_epsilon_is_within_1_percent_of_the_better_adversary(
 @pytest.mark.parametrize(
     ("n", "d", "dummies"), [(2, 3, 0), (4, 3, 2), (5, 3, 0), (3, 4, 1), (5, 4, 0), (4, 5, 0)]
 )
-@pytest.mark.parametrize("local", [0.5, 1.5, 3.0])
+@pytest.mark.parametrize("local", [0.5, 3.0])
 def test_the_epsilon_of_tiny_epochs_is_that_of_all_outcomes(
     n: int, d: int, dummies: int, local: float
 ) -> None:
@@ -504,8 +503,8 @@ def test_the_largest_local_epsilon_and_its_errors_are_those_of_an_independent_co
     assert crowd.stderr(0.1) == pytest.approx(tenth, rel=0.01)
 
 
-@pytest.mark.parametrize("central", [0.5, 1.0, 2.0, 4.0])
-@pytest.mark.parametrize("categories", [3, 16, 256])
+@pytest.mark.parametrize("central", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("categories", [3, 256])
 @pytest.mark.parametrize(("reports", "dummies"), [(300, 5), (1000, 0), (1000, 2), (100_000, 0)])
 def test_the_largest_local_epsilon_is_within_three_hundredths_of_what_an_adversary_allows(
     reports: int, categories: int, central: float, dummies: int
