@@ -22,7 +22,7 @@ from tests.support.node import ROOT, needs_node, run
 from tests.system.typescript.pages import FALSE_ALARM, served
 
 VECTORS = ROOT / "tests/proofs/vectors"
-REPORTS, DRAWS = 2_000, 200_000
+REPORTS, DRAWS = 500, 200_000
 DRAW_ARGUMENTS = {"epsilon": 1.0, "categories": 5, "value": 3}
 STREAM, EPOCH = "theme", 20_000
 KEY = X25519PrivateKey.from_private_bytes(bytes([3]) * 32)

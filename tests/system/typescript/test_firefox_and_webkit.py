@@ -14,7 +14,7 @@ from tests.support.node import needs_node
 from tests.system.typescript.pages import FULL, MANY, OPEN, REPORT, check_intervals, counted, served
 
 REPORTS = 20
-DEVICES, AT_ONCE, QUESTIONS = 200, 50, 2
+DEVICES, AT_ONCE, QUESTIONS = 100, 50, 2
 # Nobody listens there: who is offline hears as much.
 OFFLINE = "https://127.0.0.1:1"
 NO_PLACE = """
