@@ -41,7 +41,7 @@ PACED = {
     "tests/support/moment.py::far_from_midnight": "lets midnight pass",
     "tests/support/waiting.py::eventually": "the one way to wait",
     "tests/support/waiting.py::eventually_async": "the one way to wait",
-    "tests/support/waiting.py::_looks": "the one way to wait",
+    "tests/support/waiting.py::_pauses": "the one way to wait",
     "tests/system/chaos/__main__.py::run": "tells how long it took",
     "tests/system/chaos/clustered.py::ClusteredHouse._restart": "load between two faults",
     "tests/system/chaos/clustered.py::run_clustered": "load between two faults",

@@ -14,7 +14,9 @@ from inspect import isawaitable
 from typing import Any, Final, TypeVar
 
 HANG_SECONDS: Final = 900.0
-_LOOK_SECONDS: Final = 0.05
+# Between two looks: a look may cost services as much as what they are waited for.
+_SHORTEST_SECONDS: Final = 0.05
+_LONGEST_SECONDS: Final = 0.5
 
 Found = TypeVar("Found")
 
@@ -29,11 +31,11 @@ def eventually(
 
     detail: what to say if there never is one. although: errors that mean "not yet".
     """
-    for _ in _looks():
+    for pause_seconds in _pauses():
         with suppress(*although):
             if result := look():
                 return result
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(pause_seconds)
     raise AssertionError(f"it never became so: {detail()}")
 
 
@@ -44,18 +46,18 @@ async def eventually_async(
     although: tuple[type[Exception], ...] = (),
 ) -> Any:
     """As `eventually`, while the loop goes on; `look` may be a coroutine."""
-    for _ in _looks():
+    for pause_seconds in _pauses():
         with suppress(*although):
             result = look()
             if result := await result if isawaitable(result) else result:
                 return result
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(pause_seconds)
     raise AssertionError(f"it never became so: {detail()}")
 
 
-def _looks() -> Iterator[None]:
-    """Once at least, and again until it hangs."""
-    end = time.monotonic() + HANG_SECONDS
-    yield
-    while time.monotonic() < end:
-        yield
+def _pauses() -> Iterator[float]:
+    """How long to pause after each look until it hangs: a tenth of the time since the first."""
+    begin = time.monotonic()
+    yield _SHORTEST_SECONDS
+    while (waited := time.monotonic() - begin) < HANG_SECONDS:
+        yield min(max(waited / 10, _SHORTEST_SECONDS), _LONGEST_SECONDS)
