@@ -476,7 +476,7 @@ def test_listed_beginnings_leave_the_bits_to_the_rest(
         ('beginnings = ["a", "a"]', "lists a value twice; remove one"),
         (
             'mechanism = "cms"\nbeginnings = ["a"]',
-            'cms is not a prefix tree; leave "beginnings" out',
+            "cms is not a prefix tree; leave them out",
         ),
     ],
 )

@@ -43,11 +43,11 @@ WRONG = [
     (VALUES, 'values_file = "no"', "theme", "values_file", "fix the file"),
     (VALUES, "values_file = 7", "theme", "values_file", "the path"),
     ('domain = "string"', 'values = ["a", "b"]', "homepage", "domain", "over strings"),
-    ("bits = 16\n", "", "homepage", "bits", "rappor needs this number"),
+    ("bits = 16\n", "", "homepage", "bits", "is missing; write bits = 128 .* for rappor"),
     ("bits = 16", 'bits = "many"', "homepage", "bits", "a number, without quotes"),
     ("cohorts = 2", "cohorts = 0", "homepage", "cohorts", r"a whole number in \[1, 65536\]"),
-    ("q = 0.8", "q = 0.99", "homepage", "mechanism", "raise epsilon, or randomize more"),
-    ("q = 0.8", "q = 0.1", "homepage", "mechanism", "break 0 <= p < q"),
+    ("q = 0.8", "q = 0.99", "homepage", "epsilon", "raise epsilon, or randomize more"),
+    ("q = 0.8", "q = 0.1", "homepage", "p", "break 0 <= p < q"),
     ("reports_per_epoch = 3", "reports_per_epoch = 0", "crashed", "limits", "reports_per_epoch"),
     ("lifetime_epsilon = 10.0", "lifetime_epsilon = 1", "crashed", "limits", "not below epsilon"),
     ("lifetime_epsilon = 10.0", "forever = 1", "crashed", "limits", "must hold"),
@@ -58,7 +58,7 @@ WRONG = [
     ("tiers = [0.5, 1.0]", "tiers = [0.0]", "crashed", "tiers", "must ascend from 0.0009765625"),
     ("tiers = [0.5, 1.0]", 'tiers = ["low"]', "crashed", "tiers", "write tiers ="),
     ("tiers = [0.5, 1.0]", "tiers = 0.5", "crashed", "tiers", "write tiers ="),
-    ("bits = 16", "bits = 16\ntiers = [0.5]", "homepage", "mechanism", 'leave "tiers" out'),
+    ("bits = 16", "bits = 16\ntiers = [0.5]", "homepage", "tiers", "leave them out"),
     ("[metrics.theme]", "[metrics.Theme]", "Theme", "name", "rename the metric"),
     ("[metrics.theme]", "[metrics.'a|b']", "a|b", "name", "rename the metric"),
 ]
@@ -86,6 +86,25 @@ def test_a_wrong_field_is_named_with_file_line_metric_and_remedy(
     assert match, problem
     line = text.splitlines()[int(match[1]) - 1]
     assert field in line or metric in line
+
+
+@pytest.mark.parametrize(
+    ("wrong", "more", "problem"),
+    [
+        ("[metric.tools]", "low = 1", 'field "metric": is not known here; did you mean "metrics"?'),
+        ("[metrics.theme.tools]", "", 'metric "theme", field "tools": is not known for unary'),
+        ("low = 9", "high = 1", 'metric "took", field "low": low 9 and high 1 are not a range'),
+        ("low = 1", "", 'metric "took", field "high": with auto, a number needs low and high'),
+        ("low = 1", "edges = [1, 2, 3]", 'metric "took", field "low": with auto, a number needs'),
+    ],
+)
+def test_an_error_names_the_line_to_change(wrong: str, more: str, problem: str) -> None:
+    """It named the mechanism, or the first line of the file."""
+    number = metric_toml("took", mechanism="auto", kind="number", reports=9, epsilon=1.0)
+    text = f"{CATALOG}{number if wrong.startswith('low') else ''}\n{wrong}\n{more}\n"
+    header = "[metrics.took]" if "high" in problem.partition(":")[0] else wrong
+    line = text.splitlines().index(header) + 1
+    assert f"metrics.toml:{line}: {problem}" in _problems(text)
 
 
 def test_all_problems_of_a_catalog_are_named_at_once() -> None:
@@ -212,7 +231,7 @@ def test_a_metric_codes_its_values_and_shows_none_it_refuses() -> None:
 
 def test_a_minimum_batch_must_fit_one_message(signed: Signed) -> None:
     homepage = signed.bundle.metric("homepage")
-    with pytest.raises(BadParameter, match=r"is 64\.8 MiB, above 64; lower min_batch"):
+    with pytest.raises(BadParameter, match=r"are 64\.8 MiB, above 64; lower min_batch"):
         replace(homepage, min_batch=1_000_000)
     assert replace(homepage, min_batch=700_000).min_batch == 700_000
 

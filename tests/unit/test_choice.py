@@ -222,7 +222,7 @@ def test_a_build_names_the_mechanism_that_it_keeps(
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ('values = ["a", "b"]', 'field "reports": auto needs this number'),
+        ('values = ["a", "b"]', 'field "reports": is missing; write reports = 100_000'),
         ('values = ["a", "b"]\nreports = 0', '"reports": must be a whole number in [1, 10,000,0'),
         ('values = ["a", "b"]\nreports = 1.5', '"reports": must be a whole number in [1, 10,000,0'),
         ('values = ["a", "b"]\nreports = 9\nlow = 1', "with auto, a number needs low and high"),

@@ -146,5 +146,5 @@ def test_yes_or_no_is_two_listed_values() -> None:
 
 def test_a_bundle_with_parts_too_fine_is_refused() -> None:
     metric = _read(WAVE + "20\n")
-    with pytest.raises(BadParameter, match="its noise is not spread evenly, so nothing is proven"):
+    with pytest.raises(BadParameter, match="is not spread evenly, so nothing is proven"):
         replace(metric, epsilon=1.0, parameters={**metric.parameters, "buckets": 20})

@@ -159,7 +159,7 @@ def test_the_noise_of_its_geometry_keeps_the_promise_of_a_tree() -> None:
             r'"hashes": is chosen by auto; .* or write "local_hash"',
             marks=pytest.mark.slow,
         ),
-        (HASHED, r'field "width": local_hash needs this number; add it'),
+        (HASHED, r'field "width": is missing; write width = .* for local_hash'),
         (HASHED + "width = 2\n", r"width 2 is outside \[3, 65536\] in a crowd"),
         pytest.param(
             HASHED + "width = 64\nepsilon = 9.0\n",

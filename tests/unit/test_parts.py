@@ -65,7 +65,10 @@ def test_the_limits_of_auto_hold_also_for_a_single_mechanism(tmp_path: Path) -> 
         ('parts = { a = ["x", "y"], b = ["x"] }', "b: has one value; list two or more"),
         ('parts = { a = ["x", "y"], b = ["x", "x"] }', "b: lists a value twice"),
         ('parts = { "a=b" = ["x", "y"], c = ["x", "y"] }', 'holds "="; rename it'),
-        (f'{PARTS}\nrelease = {{ mechanism = "laplace", epsilon = 1.0 }}', 'leave "release" out'),
+        (
+            f'{PARTS}\nrelease = {{ mechanism = "laplace", epsilon = 1.0 }}',
+            "cannot be released; leave it out",
+        ),
         (
             "parts = { a = { edges = [3, 1, 2] }, b = [true, false] }",
             "a: edges must ascend: write 1, 2, 3",

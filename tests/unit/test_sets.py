@@ -72,7 +72,7 @@ def test_people_above_most_hold_more_than_a_device_reports() -> None:
 @pytest.mark.parametrize(
     ("rest", "message"),
     [
-        (SETS.replace("most = 2\n", ""), "privset needs this number"),
+        (SETS.replace("most = 2\n", ""), "most = 5 (a whole number in [1, 64]), for privset"),
         (SETS.replace("most = 2", "most = 5"), "most 5 is outside [1, 4]"),
         (SETS.replace('kind = "set"\n', ""), "is not known for auto"),
         (SETS + "edges = [0, 1, 2]\n", "is not of a set"),

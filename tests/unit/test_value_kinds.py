@@ -241,7 +241,7 @@ def test_a_whole_number_that_no_float_holds_is_refused_with_the_largest_one(
         ('kind = "size"\nunit = "MB"\nlow = 0\nhigh = "9 MB"', "high", "unit gives its unit"),
         ('kind = "duration"\nunit = "y"\nlow = 0\nhigh = 1', "unit", "must be one of us"),
         ('kind = "boolean"\noutside = "clamp"', "outside", "is only for numbers; leave it out"),
-        ('kind = "count"', "mechanism", "with auto, a number needs low and high"),
+        ('kind = "count"', "high", "with auto, a number needs low and high"),
         ('kind = "boolean"\nother = true', "other", "is for listed values"),
         ('values = ["a", "b"]\noutside = "cut"', "outside", "must be one of clamp, refuse"),
     ],

@@ -178,7 +178,9 @@ def test_in_a_crowd_epsilon_and_the_pool_follow_from_the_promise() -> None:
 def test_in_a_tiny_crowd_a_report_reveals_no_more_than_promised() -> None:
     few = _metric(VECTOR + CROWD.replace("2000", "10"), UNSAID)
     assert few.epsilon == pytest.approx(1, abs=0.01)
-    with pytest.raises(CatalogInvalid, match="its noise is not spread evenly, so nothing is"):
+    with pytest.raises(
+        CatalogInvalid, match=r"the noise of vector\.codes is not spread evenly, so nothing is"
+    ):
         _metric(VECTOR + CROWD + "epsilon = 0.1\n", UNSAID)
 
 

@@ -139,10 +139,11 @@ def choose(
     written_names = ("permanent_epsilon", "low", "high", "buckets")
     given_parameters = {name: statements[name] for name in written_names if name in statements}
     if given_parameters.keys() != needed:
-        wrong = ", ".join(sorted(given_parameters.keys() ^ needed))
+        wrong = sorted(given_parameters.keys() ^ needed)
         raise BadParameter(
-            "with auto, a number needs low and high, percentiles need buckets as well, and values "
-            f"take permanent_epsilon alone: correct {wrong}"
+            f"{wrong[0]}: with auto, a number needs low and high, or edges alone, percentiles need "
+            "buckets as well, and values take permanent_epsilon alone: correct "
+            f"{', '.join(wrong)}"
         )
     arguments = {"epsilon": epsilon, **given_parameters} | (
         {} if categories is None else {"categories": categories}
@@ -157,9 +158,10 @@ def choose(
     if "buckets" in needed:
         options = options or candidates
     if not options:
+        limit = next((f"{name}: " for name in _NUMBERS[1:] if name in statements), "")
         raise BadParameter(
-            f"no mechanism has payloads within {payload} bytes and totals within {cells} cells; "
-            "raise max_payload_bytes or max_cells"
+            f"{limit}no mechanism has payloads within {payload} bytes and totals within {cells} "
+            "cells; raise max_payload_bytes or max_cells"
         )
     least = min(option.stderr for option in options)
     equal = [option for option in options if option.stderr**2 <= EQUAL * least**2]

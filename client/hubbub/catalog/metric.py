@@ -344,8 +344,8 @@ class Metric:
         report_loss = randomizer.privacy_loss()
         if not report_loss <= self.epsilon:
             raise BadParameter(
-                f"one report of {self.mechanism} with these parameters loses {report_loss:.6g} "
-                f"nats, above epsilon {self.epsilon:g}; raise epsilon, or randomize more"
+                f"epsilon: one report of {self.mechanism} with these parameters loses "
+                f"{report_loss:.6g} nats, above {self.epsilon:g}; raise epsilon, or randomize more"
             )
         if not self.crowd:  # a crowd leaves in several messages
             refuse_large_batch(self.min_batch, randomizer, self.kem)
@@ -353,7 +353,7 @@ class Metric:
             refuse_uneven_lies(self.mechanism, randomizer)
         if self.tiers and "epsilon" not in self.arguments:
             raise BadParameter(
-                f'{self.mechanism} has no epsilon of its own to scale; leave "tiers" out'
+                f"tiers: {self.mechanism} has no epsilon of its own to scale; leave them out"
             )
         memoized = randomizer if isinstance(randomizer, Memoized) else None
         index = {value: place for place, value in enumerate(self.values or ())}

@@ -59,17 +59,17 @@ def _refuse_misfits(metric: Any) -> None:
     if listed != (values is not None):
         raise BadParameter(f"{mechanism} {'needs' if listed else 'takes no'} values")
     if REGISTRY[mechanism].FAMILY == "pairs" and metric.release:
-        raise BadParameter('a metric of parts cannot be released; leave "release" out')
+        raise BadParameter("release: a metric of parts cannot be released; leave it out")
     if not isinstance(metric.candidates, tuple):
         raise BadParameter("candidates must be the strings of the file that the catalog names")
     if metric.candidates and kind != "strings":
-        raise BadParameter(f'{mechanism} is not over strings; leave "candidates" out')
+        raise BadParameter(f"candidates: {mechanism} is not over strings; leave them out")
     metric.value_kind.check(metric, kind)
     if metric.beginnings and REGISTRY[mechanism].FAMILY != "tree":
-        raise BadParameter(f'{mechanism} is not a prefix tree; leave "beginnings" out')
+        raise BadParameter(f"beginnings: {mechanism} is not a prefix tree; leave them out")
     check_ranges(mechanism, values, metric.ranges)
     if metric.unit and kind not in {"numbers", "vectors"} and not metric.edges:
-        raise BadParameter(f'{mechanism} is not over numbers; leave "unit" out')
+        raise BadParameter(f"unit: {mechanism} is not over numbers; leave it out")
     has_buckets = bool(metric.edges) or REGISTRY[mechanism].FAMILY == "ranges"
     if metric.percentiles and not has_buckets:
         raise BadParameter(
@@ -90,7 +90,7 @@ def refuse_large_batch(min_batch: int, randomizer: AnyMechanism, kem: Kem) -> No
     if not batch_bytes <= MAX_BATCH_BYTES:
         size = f"{batch_bytes / (1 << 20):.1f} MiB, above {MAX_BATCH_BYTES >> 20}"
         raise BadParameter(
-            f"a minimum batch of {min_batch} reports is {size}; "
+            f"min_batch: {min_batch} reports are {size}; "
             "lower min_batch or choose a shorter payload"
             + (', or leave "kem" out' if kem != X25519 else "")
         )
@@ -102,6 +102,6 @@ def refuse_uneven_lies(mechanism: str, randomizer: AnyMechanism) -> None:
 
     if not lies_evenly(randomizer):
         raise BadParameter(
-            f"{mechanism}: its noise is not spread evenly, so nothing is proven of its "
-            "crowd; write fewer parts, or a larger epsilon"
+            f"crowd: the noise of {mechanism} is not spread evenly, so nothing is proven of it; "
+            "write fewer parts, or a larger epsilon"
         )

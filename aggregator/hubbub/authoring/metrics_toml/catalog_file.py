@@ -33,9 +33,7 @@ from hubbub.fields.rules import NAME
 from hubbub.fields.tables import table_of
 from hubbub.programs.text_files import parse_toml, read_text
 
-_TABLE: Final = re.compile(
-    r"""\s*\[\s*(?:metrics|models|experiments)\s*\.\s*["']?([^"'\]]*?)["']?\s*\]"""
-)
+_HEADER: Final = re.compile(r"\s*\[+([^\[\]=,]+)\]+\s*(?:#.*)?$")
 
 Section = TypeVar("Section")
 
@@ -324,14 +322,17 @@ def _experiments(
 
 
 def _line(text: str, metric: str, field: str) -> int:
-    """Line of a field; otherwise of its metric's header; otherwise the first line."""
-    line_number, in_metric = 1, not metric
+    """Line of a field or its table; otherwise of its metric's header; otherwise the first line."""
+    line_number, in_metric = 0, not metric
     for number, line in enumerate(text.split("\n"), start=1):
-        if header := re.match(_TABLE, line):
-            in_metric = header[1] == metric
-            line_number = number if in_metric else line_number
-        elif re.match(r"\s*\[\s*\w+\s*\]", line):  # [caps], [budget]
-            in_metric = not metric
+        if header := re.match(_HEADER, line):
+            table = re.sub(r"\s*\.\s*", ".", header[1].strip())
+            section, _, name = re.sub("[\"']", "", table).partition(".")
+            in_metric = name == metric  # "" in [caps], [budget]
+            if name == f"{metric}.{field}" if metric else section == field:
+                return number
+            if metric and f"{name}.".startswith(f"{metric}."):
+                line_number = line_number or number
         elif in_metric and re.match(rf"\s*{re.escape(field)}\s*=", line):
             return number
-    return line_number
+    return line_number or 1

@@ -1,6 +1,6 @@
 """Reads one [metrics.NAME] table and reports all of its problems, even with a bad mechanism."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -48,6 +48,8 @@ _STAND_INS: Final[Mapping[str, Any]] = {
     "limits": Limits(1, 1e12),
 }
 
+# The fields from which mechanisms compute what they call otherwise.
+_FIELDS: Final = {"categories": "values", "size": "width"}
 # The fields from which a mechanism is built.
 _DECISIVE: Final = (
     "epsilon",
@@ -133,10 +135,20 @@ def read_metric(
             built.alert.check_says_something(min(ends), max(ends))
         built = with_wishes(wishes, built, wrong)
     except BadParameter as error:
-        name_of_field, colon, problem = str(error).partition(": ")
-        is_field = colon and (name_of_field in fields or name_of_field in own_values)
-        wrong(*((name_of_field, problem) if is_field else ("mechanism", str(error))))
+        wrong(*_field_and_problem(str(error), {*fields, *(field.name for field in extras)}))
     return None if complained else built
+
+
+def _field_and_problem(
+    message: str, names: Collection[str], otherwise: str = "mechanism"
+) -> tuple[str, str]:
+    """The field that begins a message, as in "low: ..." and "low 9 is ...", and the problem."""
+    field, _, problem = message.partition(": ")
+    if field in names:
+        return field, problem
+    first_word = message.partition(" ")[0]
+    field = _FIELDS.get(first_word, first_word)
+    return (field if field in names else otherwise), message
 
 
 def _with_arms(
@@ -225,7 +237,7 @@ def _with_crowd(
         try:
             return crowd_table(table, promise, shape, accountant, complain)
         except BadParameter as error:
-            complain("crowd", str(error))
+            complain(*_field_and_problem(str(error), table, otherwise="crowd"))
     return {**unknown, **table}
 
 
@@ -287,7 +299,7 @@ def _problem_with_own(mechanism: str, field: CatalogField, table: Mapping[str, A
     if field.name not in table and not field.required:
         return ""
     if field.name not in table:
-        return f"{mechanism} needs this number; add it"
+        return f"{field.entry.missing(field.name)}, for {mechanism}"
     is_list = field.entry.kind.schema()["type"] == "array"
     if not is_list and not is_number(table[field.name]):
         measured = kind_named(table.get("kind")).MEASURED
