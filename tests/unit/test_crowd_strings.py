@@ -143,7 +143,7 @@ def test_the_noise_of_its_geometry_keeps_the_promise_of_a_tree() -> None:
         ),
         (TREE + "dummies = 9\n", r'field "dummies": are only for listed values'),
         (TREE.replace("1024", "3"), r'field "cells": must be'),
-        (TREE.replace("bits = 20", "bits = 2"), r"bits 2 are below the 10"),
+        (TREE.replace("bits = 20", "bits = 2"), r"bits 2 are below 10, the least"),
         (
             'mechanism = "cms"\nhashes = 4\nwidth = 64\n',
             r'of strings, with local_hash, tree; .* or with "auto"',
