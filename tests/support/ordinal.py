@@ -5,7 +5,7 @@ shows what a new family takes: this file, and a line in the table of families.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import sqrt
 from typing import Any
 
@@ -17,11 +17,12 @@ from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.tiers_and_rows import Columns, Tier, reports_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
+from hubbub.fields.frozen import frozen
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.unary import OptimizedUnary
 
 
-@dataclass(frozen=True)
+@frozen()
 class OrderedUnary(OptimizedUnary):
     """Optimized unary encoding, read in the order of its values."""
 
