@@ -1,6 +1,7 @@
 """Number of reports that support each listed value, by numpy from millions of cells."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -110,6 +111,7 @@ def _multiples(s: int, m: int, factors: Integers) -> Integers:
     return number
 
 
+@lru_cache(maxsize=16)  # a tree has many groups of one response
 def _inverses(s: int) -> Integers:
     """Inverses of 1 to s - 1 modulo s."""
     return np.array([pow(c, -1, s) for c in range(1, s)], dtype=np.int64)
