@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Self
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.support.waiting import HANG_SECONDS
 
@@ -37,16 +37,36 @@ def chromium(*options: str) -> Iterator[Browser]:
         browser.close()
 
 
+def new_context(browser: Browser, *, width: int = 1200, dark: bool = False) -> BrowserContext:
+    """What has its own cookies and storage."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
+    )
+    context.set_default_timeout(HANG_MS)
+    return context
+
+
 class Watched:
-    """A page whose errors are remembered: scripts', the policy's, and of requests that failed."""
+    """A page whose errors are remembered: scripts', the policy's, and of requests that failed.
+
+    In a context that other pages had before, it clears the storage that outlives it. In a browser
+    it has a context, and so a process, of its own.
+    """
 
     def __init__(
-        self, browser: Browser, *, width: int = 1200, dark: bool = False, clean: bool = True
+        self,
+        parent: Browser | BrowserContext,
+        *,
+        width: int = 1200,
+        dark: bool = False,
+        clean: bool = True,
     ) -> None:
-        self._context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
+        self._shared = isinstance(parent, BrowserContext)
+        self._context = (
+            parent
+            if isinstance(parent, BrowserContext)
+            else new_context(parent, width=width, dark=dark)
         )
-        self._context.set_default_timeout(HANG_MS)
         self.page: Page = self._context.new_page()
         self.errors: list[str] = []
         self._clean = clean
@@ -70,6 +90,10 @@ class Watched:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._context.close()
+        if self._shared:
+            self.page.evaluate("() => { try { localStorage.clear(); } catch {} }")
+            self.page.close()
+        else:
+            self._context.close()
         if self._clean and error[0] is None:
             assert not self.errors, self.errors

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, BrowserContext
 
 from hubbub.aggregator.access.tokens import add_token
-from tests.interfaces.browser import Watched, chromium
+from tests.interfaces.browser import Watched, chromium, new_context
 from tests.interfaces.running_aggregator import House, house
 
 
@@ -23,10 +23,18 @@ def browser() -> Iterator[Browser]:
         yield chrome
 
 
+@pytest.fixture(scope="session")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """Where most pages are opened, one after another: a context of its own would take longer."""
+    new = new_context(browser)
+    yield new
+    new.close()
+
+
 @pytest.fixture
-def watched(browser: Browser) -> Iterator[Watched]:
+def watched(context: BrowserContext) -> Iterator[Watched]:
     """A page that is without errors at the end of the test."""
-    with Watched(browser) as new_page:
+    with Watched(context) as new_page:
         yield new_page
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import BrowserContext, expect
 
 import hubbub.notebook
 from hubbub.analysis.funnels_retention_and_rates import UNFINISHED
@@ -249,9 +249,9 @@ def test_figures_of_other_metrics_are_refused_with_the_right_command(
     ],
 )
 def test_the_page_draws_figures_with_their_intervals(
-    browser: Browser, address: str, metric: str
+    context: BrowserContext, address: str, metric: str
 ) -> None:
-    with Watched(browser, clean=metric not in {"comeback", "lately", "use"}) as watched:
+    with Watched(context, clean=metric not in {"comeback", "lately", "use"}) as watched:
         page = watched.open(f"{address}/metric?name={metric}&epochs=all")
         section = page.locator("#figures")
         expect(section.locator("tbody tr").first).to_be_visible()
@@ -273,13 +273,13 @@ def test_the_page_takes_along_the_figures_that_it_shows(watched: Watched, addres
 
 @pytest.mark.thorough
 def test_a_retention_in_its_first_week_names_the_day_of_its_first_shares(
-    browser: Browser,
+    context: BrowserContext,
     tmp_path: Path,
 ) -> None:
     people = {"comeback": WEEKS[:1]}
     with (
         page_of(tmp_path, CATALOG, people, seed=5, earlier={"comeback": EPOCH - WEEK}) as page_url,
-        Watched(browser, clean=False) as watched,
+        Watched(context, clean=False) as watched,
     ):
         page = watched.open(f"{page_url}/metric?name=comeback&epochs=all")
         expect(page.locator("#figured")).to_contain_text("no device can have come back yet")

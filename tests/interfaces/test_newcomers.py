@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import BrowserContext, expect
 
 import hubbub.notebook
 from hubbub.aggregator.web import query_routes
@@ -100,9 +100,9 @@ def test_weeks_are_in_their_order(mixed: str, capsys: pytest.CaptureFixture[str]
 
 
 def test_weeks_are_in_their_order_on_the_page_and_cards_have_percentiles(
-    mixed: str, browser: Browser
+    mixed: str, context: BrowserContext
 ) -> None:
-    with Watched(browser) as watched:
+    with Watched(context) as watched:
         page = watched.open(f"{mixed}/metric?name=back")
         cells = page.locator("#table tbody tr").all_text_contents()
         assert cells[0].startswith("week 0")
@@ -115,8 +115,10 @@ def test_weeks_are_in_their_order_on_the_page_and_cards_have_percentiles(
 
 
 @pytest.mark.thorough
-def test_names_of_percentiles_stand_beside_the_whiskers(mixed: str, browser: Browser) -> None:
-    with Watched(browser) as watched:
+def test_names_of_percentiles_stand_beside_the_whiskers(
+    mixed: str, context: BrowserContext
+) -> None:
+    with Watched(context) as watched:
         page = watched.open(f"{mixed}/metric?name=took")
         for width in (1280, 360):
             page.set_viewport_size({"width": width, "height": 800})
@@ -149,14 +151,14 @@ def test_a_top_list_marks_uncertain_places(mixed: str, capsys: pytest.CaptureFix
 
 @pytest.mark.thorough
 def test_the_page_offers_parquet_only_where_the_service_can_write_it(
-    mixed: str, browser: Browser, monkeypatch: pytest.MonkeyPatch
+    mixed: str, context: BrowserContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for can_write, names in (
         (object(), ["Download CSV", "Download Parquet"]),
         (None, ["Download CSV"]),
     ):
         monkeypatch.setattr(query_routes, "find_spec", lambda _, module=can_write: module)
-        with Watched(browser) as watched:
+        with Watched(context) as watched:
             page = watched.open(f"{mixed}/metric?name=three")
             assert page.locator("#take button").all_text_contents() == names
 
@@ -179,9 +181,9 @@ def test_a_name_that_does_not_exist_is_quoted(
 
 @pytest.mark.thorough
 def test_two_days_of_which_one_may_change_are_compared_as_they_are_selected(
-    browser: Browser, tmp_path: Path
+    context: BrowserContext, tmp_path: Path
 ) -> None:
-    with page_of(tmp_path, LETTERS, {"letter": FEW}) as address, Watched(browser) as watched:
+    with page_of(tmp_path, LETTERS, {"letter": FEW}) as address, Watched(context) as watched:
         assert web.get(f"{address}/v1/metrics/letter/compare").status_code == 409
         page = watched.open(f"{address}/metric?name=letter")
         section = page.locator("#compared")

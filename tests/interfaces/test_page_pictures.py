@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from hubbub.cli.terminal.answer_tables import show_estimates
 from hubbub.query_results.cell_text import number_text
@@ -176,9 +176,9 @@ def test_ranges_of_numbers_are_shown_in_their_own_order(
 
 @pytest.mark.thorough
 def test_percentiles_are_drawn_across_the_bars_and_over_time(
-    browser: Browser, address: str
+    context: BrowserContext, address: str
 ) -> None:
-    with Watched(browser) as watched:
+    with Watched(context) as watched:
         page = watched.open(f"{address}/metric?name=took&epochs=all")
         texts = page.locator("#bars .across text").all_text_contents()
         assert texts[0].startswith("p50 ")
@@ -205,7 +205,7 @@ def test_percentiles_are_drawn_across_the_bars_and_over_time(
         assert page.locator("#percentile-trend svg").count() == 1
         axis = page.locator("#bars svg > text.soft")
         expect(axis).to_have_text("reports; values in ms")
-    with Watched(browser) as watched:
+    with Watched(context) as watched:
         page = watched.open(f"{address}/metric?name=rare")
         assert not page.locator("#percentiles").is_visible()
         assert not page.locator("#percentile-trend").is_visible()
@@ -213,9 +213,9 @@ def test_percentiles_are_drawn_across_the_bars_and_over_time(
 
 @pytest.mark.thorough
 def test_a_note_says_that_shares_of_a_set_do_not_add_up(
-    browser: Browser, address: str, home: House
+    context: BrowserContext, address: str, home: House
 ) -> None:
-    with Watched(browser) as watched:
+    with Watched(context) as watched:
         page = watched.open(f"{address}/metric?name=plugins")
         expect(page.locator("#bars-notes")).to_contain_text("shares need not add up to 100%")
     [note] = web.get(f"{home.page}/v1/metrics/profile/estimates").json()["notes"]
@@ -283,9 +283,9 @@ def test_the_pipeline_hides_zero_terms_and_shows_all_rows_on_demand(
 
 @pytest.mark.thorough
 def test_an_unknown_path_is_a_page_to_people_and_a_problem_to_programs(
-    browser: Browser, home: House
+    context: BrowserContext, home: House
 ) -> None:
-    with Watched(browser, clean=False) as watched:
+    with Watched(context, clean=False) as watched:
         page = watched.open(f"{home.page}/metrics.html?<b>")
         assert page.inner_text("h1") == "No such page"
         page.click("text=All metrics")

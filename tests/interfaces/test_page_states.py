@@ -4,7 +4,7 @@ from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from hubbub.cli.main import main
 from tests.interfaces.browser import Watched
@@ -145,11 +145,11 @@ def test_strings_that_were_typed_are_in_the_link_and_reach_no_server(
 
 
 @pytest.mark.thorough
-def test_saved_lists_are_chosen_by_name(browser: Browser, home: House) -> None:
+def test_saved_lists_are_chosen_by_name(context: BrowserContext, home: House) -> None:
     address = f"{home.page}/v1/candidates/hosts"
     assert web.put(address, json={"candidates": ["often.example", "else.example"]}).is_success
     try:
-        with Watched(browser) as watched:
+        with Watched(context) as watched:
             page = watched.open(f"{home.page}/metric?name=homepage")
             page.check("#lists input[value=hosts]")
             expect(page.locator("#table tbody tr")).to_have_count(2)
@@ -159,7 +159,7 @@ def test_saved_lists_are_chosen_by_name(browser: Browser, home: House) -> None:
             expect(page.locator("#table tbody tr")).to_have_count(3)
     finally:
         assert web.delete(address).is_success
-    with Watched(browser, clean=False) as watched:
+    with Watched(context, clean=False) as watched:
         page = watched.open(f"{home.page}/metric?name=homepage&list=hosts#look=often.example")
         assert 'no list of candidates is called "hosts"' in page.inner_text("#flags")
         page.click("text=Show without saved lists")
@@ -167,8 +167,8 @@ def test_saved_lists_are_chosen_by_name(browser: Browser, home: House) -> None:
 
 
 @pytest.mark.thorough
-def test_a_page_without_an_answer_shows_the_next_step(browser: Browser, home: House) -> None:
-    with Watched(browser) as watched:
+def test_a_page_without_an_answer_shows_the_next_step(context: BrowserContext, home: House) -> None:
+    with Watched(context) as watched:
         page = watched.open(f"{home.page}/metric?name=unheard")
         assert "No answer yet" in page.inner_text("#flags")
         assert 'client.report("unheard", …)' in page.inner_text("#flags")
@@ -176,7 +176,7 @@ def test_a_page_without_an_answer_shows_the_next_step(browser: Browser, home: Ho
         assert not page.is_visible("#comparing")
         assert not page.is_visible("#h-take")
         assert page.is_visible("#card")
-    with Watched(browser, clean=False) as watched:
+    with Watched(context, clean=False) as watched:
         page = watched.open(f"{home.page}/metric?name=nosuch")
         assert "Unknown metric" in page.inner_text("#state")
         assert not page.is_visible("#controls")
@@ -273,12 +273,12 @@ def test_a_service_that_is_gone_is_asked_again(unchecked: Watched, home: House) 
 
 @pytest.mark.thorough
 def test_days_are_marked_on_the_page_and_from_a_shell(
-    browser: Browser, home: House, capsys: pytest.CaptureFixture[str]
+    context: BrowserContext, home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = home.page
     assert main(["mark", "add", "outage", "--on", "2026-01-02", "--url", url]) == 0
     assert "2026-01-02: outage, on all metrics" in capsys.readouterr().out
-    with Watched(browser) as watched:
+    with Watched(context) as watched:
         page = watched.open(f"{home.page}/metric?name=theme")
         assert page.locator("#trend .mark").count() == 0, "before the trend"
         day = web.get(f"{home.page}/v1/metrics/theme").json()["metric"]["epochs"][-3]["date"]

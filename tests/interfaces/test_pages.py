@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.authoring.crowds.accountant import number_variance
@@ -290,8 +290,8 @@ def test_numbers_are_drawn_by_range_with_their_mean(watched: Watched, home: Hous
     assert page.locator("#bars .whisker").count() == 1
 
 
-def test_hostile_values_are_shown_inert(browser: Browser, home: House) -> None:
-    with Watched(browser) as watched:
+def test_hostile_values_are_shown_inert(context: BrowserContext, home: House) -> None:
+    with Watched(context) as watched:
         page = watched.open(f"{home.page}/metric?name=hostile")
         names = page.locator("#table tbody td:first-child").all_inner_texts()
         assert HOSTILE[1] in names
@@ -307,7 +307,7 @@ def test_hostile_values_are_shown_inert(browser: Browser, home: House) -> None:
         watched.settled()
         assert page.locator("#table tbody td:first-child").count() == 4
         _is_unhurt(page)
-    with Watched(browser) as watched:
+    with Watched(context) as watched:
         # No catalog takes a value so long; should one come all the same, it fills no page.
         watched.page.route("**/hostile/estimates*", _with_a_long_value)
         page = watched.open(f"{home.page}/metric?name=hostile")
@@ -316,7 +316,7 @@ def test_hostile_values_are_shown_inert(browser: Browser, home: House) -> None:
         assert ("…" in first, len(first) < 210) == (True, True)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         _is_unhurt(page)
-    with Watched(browser, clean=False) as watched:
+    with Watched(context, clean=False) as watched:
         # A name that is none, in the address.
         page = watched.open(f"{home.page}/metric?name=%3Cimg%20src=x%20onerror=hurt=1%3E")
         assert "is not in the bundle" in page.inner_text("#state")
