@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -432,51 +433,64 @@ def _figures(answer: Any, option: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def answers() -> dict[str, tuple[Any, Any]]:
-    """Both answers to each question that was asked twice: many cases begin with one question."""
+def answers() -> dict[str, Any]:
+    """The answer to each question that was asked: many cases begin with one question."""
     return {}
 
 
-def _differ(
-    option: str, case: Case, answer: Callable[[str], Any], answers: dict[str, tuple[Any, Any]]
-) -> None:
-    """The same question has the same answer twice, and another with the option."""
+Asking = Callable[[str, str], Any]
+"""What answers words that follow a question's first words."""
+
+
+@pytest.fixture
+def asked(request: pytest.FixtureRequest, files: dict[str, str], capsys: Capture) -> Asking:
+    """A command's answer."""
+
+    def answer(question: str, words: str) -> Any:
+        where = {
+            "plan": "--format json",
+            "privacy": "--format json" if question == "privacy card" else "--json",
+            "simulate": "--json",
+            "rappor": "",
+        }.get(question.partition(" ")[0])
+        named = files
+        if where is None:
+            running = request.getfixturevalue("own")
+            where = f"--format json --url {running.page}"
+            named = {**files, "earlier": str(running.today - 5)}
+        printed = output_of(capsys, *shlex.split(f"{words.format_map(named)} {where}"))
+        return json.loads(printed) if "json" in where else printed
+
+    return answer
+
+
+def _differ(option: str, case: Case, answer: Callable[[str], Any], answers: dict[str, Any]) -> None:
+    """The question has another answer with the option."""
     name = option.strip("-").replace("-", "_")
     before, after = case
     if before not in answers:
-        answers[before] = answer(before), answer(before)
-    first, again, changed = (_figures(each, name) for each in (*answers[before], answer(after)))
-    assert first == again, f"{before} answers by chance: what differs shows nothing"
+        answers[before] = answer(before)
+    first, changed = (_figures(each, name) for each in (answers[before], answer(after)))
     assert first != changed, f"{after} is answered as if {option} were not there"
 
 
 @pytest.mark.parametrize(("question", "option"), sorted(CASES))
 def test_an_option_changes_an_answer(
-    request: pytest.FixtureRequest,
-    files: dict[str, str],
-    capsys: Capture,
-    answers: dict[str, tuple[Any, Any]],
-    *,
-    question: str,
-    option: str,
+    asked: Asking, answers: dict[str, Any], question: str, option: str
 ) -> None:
-    program = question.partition(" ")[0]
-    where = {
-        "plan": "--format json",
-        "privacy": "--format json" if question == "privacy card" else "--json",
-        "simulate": "--json",
-        "rappor": "",
-    }.get(program)
-    if where is None:
-        running = request.getfixturevalue("own")
-        where = f"--format json --url {running.page}"
-        files = {**files, "earlier": str(running.today - 5)}
+    _differ(option, CASES[question, option], partial(asked, question), answers)
 
-    def answer(words: str) -> Any:
-        printed = output_of(capsys, *shlex.split(f"{words.format_map(files)} {where}"))
-        return json.loads(printed) if "json" in where else printed
 
-    _differ(option, CASES[question, option], answer, answers)
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("question", "words"),
+    sorted({(question, words) for (question, _), (words, _) in CASES.items()}),
+)
+def test_the_same_question_has_the_same_answer_twice(
+    asked: Asking, question: str, words: str
+) -> None:
+    """By chance it would differ with any option."""
+    assert _figures(asked(question, words), "") == _figures(asked(question, words), "")
 
 
 def _queried(
@@ -586,7 +600,7 @@ def test_every_parameter_of_a_path_has_a_case_or_is_of_form(own: House) -> None:
     ],
 )
 def test_a_parameter_changes_an_answer(
-    own: House, answers: dict[str, tuple[Any, Any]], method: str, path: str, parameter: str
+    own: House, answers: dict[str, Any], method: str, path: str, parameter: str
 ) -> None:
     name, before, after = PARAMETERS[method, path, parameter]
     url = own.page + path.format(metric=name, model=name, experiment=name)
@@ -600,6 +614,10 @@ def test_a_parameter_changes_an_answer(
         return response.text if path.endswith("/export") else response.json()
 
     case = f"{method} {url}?{before}", f"{method} {url}?{after}"
+    if case[0] not in answers:
+        answers[case[0]] = answer(case[0])
+        again = _figures(answer(case[0]), parameter)
+        assert again == _figures(answers[case[0]], parameter), "it is answered by chance"
     _differ(parameter, case, answer, answers)
 
 
