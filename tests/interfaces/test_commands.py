@@ -63,7 +63,7 @@ def test_bars_stand_on_one_scale_with_their_whiskers() -> None:
     assert bars([(0, 0, 0)]) == ["│"]
 
 
-@pytest.mark.parametrize("columns", [70, 80, 100, 140])
+@pytest.mark.parametrize("columns", [70, 140])
 def test_a_terminal_shows_bars_that_fit(home: House, columns: int) -> None:
     for words in (("query", "theme"), ("top", "theme"), ("trend", "theme", "-n", "1")):
         output = _terminal(columns, *words, "--url", home.page)

@@ -162,7 +162,8 @@ def test_two_epochs_together_have_the_loss_of_all_six_numbers() -> None:
 @pytest.mark.parametrize(
     ("central", "delta"),
     [
-        (0.006, 1e-8),  # the numbers of a fixed sum would need more dummies than there may be
+        # The numbers of a fixed sum would need more dummies than there may be.
+        pytest.param(0.006, 1e-8, marks=pytest.mark.thorough),
         (1.0, 1e-15),
         (12.0, 1e-12),
     ],

@@ -124,7 +124,7 @@ def test_epochs_add_up_and_different_crowds_go_together() -> None:
         (300, 3, 2, 2.0, 1.0),
         pytest.param(10_000, 2, 7, 0.5, 0.9, marks=pytest.mark.thorough),
         pytest.param(100_000, 4096, 30, 2.0, 0.5, marks=pytest.mark.thorough),
-        (4320, 256 / 11, 4, 1.0, 1.0),
+        pytest.param(4320, 256 / 11, 4, 1.0, 1.0, marks=pytest.mark.thorough),
     ],
 )
 def test_the_largest_local_epsilon_of_many_epochs_is_just_below_what_an_attack_allows(

@@ -206,7 +206,7 @@ def test_the_printed_epsilon_of_noise_is_exact_or_at_most_3_percent_above(
         pytest.param(1000, 3, 6, 1, 1e-6, marks=pytest.mark.thorough),
         pytest.param(10_000, 3, 8, 0.5, 1e-3, marks=pytest.mark.thorough),
         pytest.param(30_000, 3, 8, 1, 1e-6, marks=pytest.mark.thorough),
-        (40, 4, 3, 1, 1e-3),
+        pytest.param(40, 4, 3, 1, 1e-3, marks=pytest.mark.thorough),
     ],
 )
 def test_planned_noise_with_lies_is_at_most_3_percent_above_the_exact(  # noqa: PLR0917 a row
@@ -306,7 +306,7 @@ def test_a_count_is_as_exact_as_that_of_a_trusted_curator(
 @pytest.mark.parametrize(
     ("reports", "stderr"),
     [
-        (3_000, 3.0),
+        pytest.param(3_000, 3.0, marks=pytest.mark.thorough),
         pytest.param(30_000, 4.3, marks=pytest.mark.thorough),
         (300_000, 10.06),
     ],

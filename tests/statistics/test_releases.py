@@ -73,13 +73,13 @@ def test_the_noise_has_the_scale_that_theory_asks_for(
 ) -> None:
     """Laplace: sensitivity / epsilon. Gaussian: less than the classical sqrt(2 ln(1.25/delta)).
 
-    The spread of 600 drawings of 4 numbers, within 6 of its own standard errors.
+    The spread of 300 drawings of 4 numbers, within 6 of its own standard errors.
     """
     mechanism = build(name, epsilon=1.0, categories=4)
     totals = _totals(mechanism, [5000, 3000, 1000, 500])
     gap = float(mechanism.channel.p - mechanism.channel.q)  # type: ignore[attr-defined]
     truth = np.array(mechanism.estimate(totals).values)
-    answers = [_release(mechanism, totals, "histogram", policy) for _ in range(600)]
+    answers = [_release(mechanism, totals, "histogram", policy) for _ in range(300)]
     off = np.array([[value.estimate for value in answer] for answer in answers]) - truth
     claimed = answers[0][0].noise
     if policy is LAPLACE:

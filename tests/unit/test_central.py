@@ -322,7 +322,11 @@ def test_noise_dummies_of_parts_name_each_cell_of_all_parts(tmp_path: Path, more
         (f"ways = 3\n{NOISE}", "all parts; write ways = 4"),
         ("dummies = 200", "noise dummies also for means and parts; leave them out"),
         ('dummies = "devices"', "noise dummies also for means and parts; leave them out"),
-        ('dummies = "noise"\nrolling = true', "cannot be combined with rolling"),
+        pytest.param(
+            'dummies = "noise"\nrolling = true',
+            "cannot be combined with rolling",
+            marks=pytest.mark.thorough,
+        ),
         (
             f"{NOISE}epsilon = 2.5",
             "with 36 cells and a local epsilon of 2.5 a report names several; raise max_local",

@@ -57,7 +57,9 @@ class _Roughly:
         return round(epsilon * 1000)
 
 
-@pytest.mark.parametrize("crowd", [20, 1000, 30_000, 10**6])
+@pytest.mark.parametrize(
+    "crowd", [20, 1000, 30_000, pytest.param(10**6, marks=pytest.mark.thorough)]
+)
 @pytest.mark.slow
 def test_auto_takes_the_steps_with_the_least_worst_error(crowd: int) -> None:
     promise, table = (

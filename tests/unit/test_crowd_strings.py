@@ -42,7 +42,7 @@ def _read(more: str) -> Metric:
     return promised_catalog_of(TEXT + more).metrics["homepage"]
 
 
-@pytest.mark.parametrize("crowd", [100, 2000, 100_000])
+@pytest.mark.parametrize("crowd", [100, 2000, pytest.param(100_000, marks=pytest.mark.thorough)])
 @pytest.mark.slow
 def test_auto_takes_the_buckets_with_the_least_worst_error(crowd: int) -> None:
     promise, accountant = (
