@@ -7,6 +7,7 @@ import threading
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,33 @@ def test_a_report_from_the_end_of_the_stack_has_an_outcome(client_of: ClientOf) 
     # A report that fails after its charge is not sent: those after it are ALREADY_REPORTED.
     assert outcomes[0] is Outcome.FAILED
     assert outcomes[-1] in (Outcome.QUEUED, Outcome.ALREADY_REPORTED)
+
+
+def test_calls_from_the_end_of_the_stack_damage_no_state(signed: Signed, tmp_path: Path) -> None:
+    """An error in the middle of reading the state looked like damage, and waiting reports went."""
+    nowhere = "http://127.0.0.1:1"
+    arguments: Any = {"state_dir": tmp_path / "state", "shuffler": nowhere, "strict": False}
+    client = Client.from_bundle(signed.path, **arguments, hold_seconds=None)
+    assert client.report("theme", "dark") is Outcome.QUEUED
+    assert not client.flush(0)
+    ends: list[bool] = []
+
+    def dive(end: Callable[[float], bool]) -> None:
+        with suppress(RecursionError):
+            dive(end)
+        if len(ends) < 200:
+            ends.append(end(0))
+
+    dive(client.flush)
+    assert client.waiting == 1
+    ends.clear()
+    dive(client.close)
+    assert not any(ends), "the report waits for the next start"
+    assert client.report("theme", "dark") is Outcome.CLOSED
+    assert not list(tmp_path.rglob("damaged*"))
+    again = Client.from_bundle(signed.path, **arguments)
+    assert again.waiting == 1
+    again.close(0)
 
 
 def test_a_client_says_why_it_is_not_pickled(client_of: ClientOf) -> None:

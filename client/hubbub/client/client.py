@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from hubbub.bundles import Bundle
+from hubbub.client.call_stack import check_stack
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.delivery.background import Background
 from hubbub.client.delivery.entering import Entering, Sealer
@@ -321,8 +322,12 @@ class Client:
         Raises:
             BadParameter: strict, and `timeout` is no number; otherwise it is 10.
         """
-        notice()
-        return self._sender.flush(self._seconds(timeout), patient=True)
+        try:
+            check_stack()
+            notice()
+            return self._sender.flush(self._seconds(timeout), patient=True)
+        except RecursionError:
+            return False
 
     def close(self, timeout: float = 10.0) -> bool:
         """Flush, then stop for good; True if nothing was left for the next start or discarded.
@@ -332,7 +337,11 @@ class Client:
         Raises:
             BadParameter: as for flush().
         """
-        return self._close(self._seconds(timeout), patient=True)
+        try:
+            check_stack()
+            return self._close(self._seconds(timeout), patient=True)
+        except RecursionError:  # it is as open as before, and closes at exit
+            return False
 
     def disable(self, *, forget: bool = False) -> None:
         """Opt out: stop at once in all processes, until enable(), and delete what waits.

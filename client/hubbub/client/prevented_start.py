@@ -28,6 +28,8 @@ def is_prevented(error: Exception, path: str | os.PathLike[str] | None) -> bool:
 
 def reason_of(error: Exception) -> str:
     """Returns why a start failed. PRIVACY: other texts may contain a value."""
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
     return str(error) if isinstance(error, HubbubError | ImportError) else type(error).__name__
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from hubbub.client.call_stack import check_stack
 from hubbub.client.files import locked_file, refuse_other_than_file, seconds_left
 from hubbub.client.ledger import FOREIGN
 from hubbub.client.no_reentry import NoReentryLock
@@ -142,6 +143,10 @@ class Database:
 
     @contextlib.contextmanager
     def _lock_in_time(self) -> Iterator[None]:
+        try:
+            check_stack()
+        except RecursionError as error:
+            raise StateBusy(f"{self._path}: the app's call stack is full; return first") from error
         with self.lock.hold(seconds_left()) as is_entered:
             if not is_entered:
                 raise StateBusy(f"{self._path}: another thread uses it all the time; try again")

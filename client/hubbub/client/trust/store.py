@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.bundles.encoding import MALFORMED
+from hubbub.client.call_stack import check_stack
 from hubbub.client.files import elsewhere, is_own, locked_file, read_file, replace_file
 from hubbub.client.lazy_log import warn
 from hubbub.client.trust.accepted_bundles import Trust, is_newer
@@ -43,6 +44,7 @@ def lock_store(path: Path, *others: Path) -> Iterator["TrustFile"]:
     If it is not writable, changes go into a file among temporary files, as those of a witness do;
     its content stays valid.
     """
+    check_stack()
     temporary = _temporary_path(path)
     with contextlib.ExitStack() as stack:
         place = _locked_place(path, temporary, stack)
