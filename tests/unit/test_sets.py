@@ -33,6 +33,7 @@ def _metric(rest: str = SETS) -> Metric:
 def test_a_metric_of_sets_takes_collections_of_its_values() -> None:
     metric = _metric()
     assert metric.mechanism == "privset"
+    assert [*metric.value_kind.meanings(["git", "vim"], None)] == ["none", "only git", "only vim"]
     for collection, code in (
         ([], 0),
         (["git", "vim"], 0b101),

@@ -54,7 +54,7 @@ class ValueSet(ValueKind):
         return ", ".join(name for index, name in enumerate(values) if code >> index & 1) or "none"
 
     def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:
-        return {"none": 0, **{f"{name} alone": 1 << place for place, name in enumerate(values)}}
+        return {"none": 0, **{f"only {name}": 1 << place for place, name in enumerate(values)}}
 
     def example(self, metric: Any, chance: Any) -> list[str]:
         return [value for value in metric.values if chance.random() < 2 / len(metric.values)]
