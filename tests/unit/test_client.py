@@ -29,12 +29,13 @@ from hubbub.client import (
 from hubbub.client.mistakes import value_hint
 from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.transport.grpc_connection import GrpcConnection
-from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
+from hubbub.errors import BadParameter, BundleRefused, NotListed, UnknownMetric, ValueOutOfDomain
 from hubbub.errors.grammar import similar
 from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.mechanisms import KeyedBits
 from hubbub.sealing.hpke import open_sealed, seal_info
 from tests.support.bundles import Signed
+from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 from tests.support.client_parts import client_state, send_once, store_reports
 from tests.support.devices import idle_client
 from tests.support.programs import run_program
@@ -225,7 +226,17 @@ def test_a_long_list_of_values_is_cut_and_still_searched() -> None:
 
 
 def test_the_values_of_a_boolean_are_named_as_an_app_writes_them() -> None:
-    assert value_hint(("false", "true"), "yes") == "True and False"
+    hint = 'True and False, also as texts "true" and "false"'
+    assert value_hint(("false", "true"), "yes") == hint
+
+
+@pytest.mark.parametrize("text", ["False", "TRUE", "0", "no", 0, 1])
+def test_a_boolean_takes_no_other_texts_and_no_numbers(text: object) -> None:
+    saved = metric_toml("saved", mechanism="rr", kind="boolean", epsilon=1.0)
+    metric = catalog_of(catalog_toml(saved)).metrics["saved"]
+    assert metric.code("false") == metric.code(value=False)
+    with pytest.raises(NotListed):
+        metric.code(text)
 
 
 def test_a_client_without_a_bundle_is_refused_with_the_right_call() -> None:

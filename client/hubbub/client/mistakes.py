@@ -81,7 +81,7 @@ class Mistakes:
 def value_hint(values: Sequence[str], value: Any) -> str:
     """Returns the first accepted values, and the one most similar to `value`: never for a log."""
     if sorted(values) == [*BOOLEANS]:
-        return "True and False"
+        return 'True and False, also as texts "true" and "false"'
     return f"{first_names(values)}{did_you_mean(value, values)}"
 
 

@@ -66,7 +66,7 @@ function hinted(
   if (!isListed || !Array.isArray(values)) return error;
   const names = values as readonly string[];
   if ([...names].sort().join() === "false,true")
-    return new ValueOutOfDomain(`${error.message}: true and false`);
+    return new ValueOutOfDomain(`${error.message}: true and false, also as texts`);
   const listing = names.slice(0, MAX_SHOWN).map((name) => `"${name}"`);
   const hiddenCount = names.length - MAX_SHOWN;
   const suffix = hiddenCount > 0 ? ` and ${hiddenCount} more` : "";
