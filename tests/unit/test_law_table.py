@@ -95,14 +95,14 @@ def test_unknown_terms_of_the_shuffler_are_not_shown_as_zero(capsys: Capture) ->
 
 
 def test_hidden_waiting_reports_are_neither_zero_nor_a_column(capsys: Capture) -> None:
-    sentence = "Waiting reports are not shown, and a stream from its first batch on: a number"
+    sentence = "Waiting reports are not shown, and a stream is listed after its first batch"
     law = {**_law([{**_window("theme", day), "pooled": 0} for day in (1, 2)]), "waiting": sentence}
     law["total"]["pooled"] = None
     for window in law["windows"]:
         window["pooled"] = None
     show_pipeline(law)
     output = capsys.readouterr().out
-    assert output.startswith("200 acknowledged = ? pooled + 0 in flight"), output
+    assert output.startswith("200 acknowledged = pooled (not shown) + 0 in flight"), output
     heading = next(line for line in output.splitlines() if "stream" in line)
     assert "pooled" not in heading
     assert "0 in all of them: dummies, in flight" in output

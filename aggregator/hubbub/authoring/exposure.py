@@ -15,6 +15,7 @@ from hubbub.catalog.crowds.gaussian import crowd_cost, room_of, spent_of
 from hubbub.catalog.epochs import days_at_most, epochs_within, spans_within
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.held_out_reports import judging
+from hubbub.errors.grammar import nats
 from hubbub.mechanisms.even_noise import even_lies
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def over_caps(metrics: Iterable[Metric], caps: Caps) -> Iterator[tuple[str, str]
             yield (
                 f"epsilon_per_{span}",
                 (
-                    f"all metrics together can reveal {total:.4g} nats about one person in a "
+                    f"all metrics together can reveal {nats(total)} about one person in a "
                     f"{span}, above the cap of {cap:g} ({most}); lower epsilon, "
                     "reports_per_epoch or lifetime_epsilon, choose longer epochs, or raise the cap"
                 ),
@@ -105,7 +106,7 @@ def over_central_cap(metrics: Iterable[Metric], caps: Caps) -> Iterator[tuple[st
     yield (
         "central_epsilon_per_year",
         (
-            f"all crowds together can reveal {total:.4g} nats about one person in a year at delta "
+            f"all crowds together can reveal {nats(total)} about one person in a year at delta "
             f"{caps.central_delta_per_year:g}, above the cap of {caps.central_epsilon_per_year:g} "
             f"({most} by itself); lower central_epsilon or lifetime_central_epsilon, choose longer "
             "epochs, or raise the cap"

@@ -12,6 +12,7 @@ from hubbub.analysis.families import family_for
 from hubbub.authoring import Catalog, crowds_within, exposure
 from hubbub.catalog import SPANS, Metric, days_of_period
 from hubbub.catalog.values.past_kind import PastKind
+from hubbub.errors.grammar import nats
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.count_privacy import count_sentence
 from hubbub.privacy.crowd_guarantees import all_epochs_sentence, crowds_of, rests_on, shuffled_of
@@ -97,7 +98,7 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
         for span, days in SPANS.items()
     }
     sentences = tuple(
-        f"All answers of one person in a {span} together reveal at most {total:.4g} nats, "
+        f"All answers of one person in a {span} together reveal at most {nats(total)}, "
         f"{unchanged[span]:.4g} if no answer changes: {meaning(total)}"
         for span, total in epsilons.items()
     )
@@ -105,13 +106,13 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
     if central:
         sentences += tuple(
             f"To an observer of whole shuffled epochs, all answers of one person in a {span} to "
-            f"metrics with a central promise reveal at most {total:.4g} nats at delta {delta:g}."
+            f"metrics with a central promise reveal at most {nats(total)} at delta {delta:g}."
             for span, total in central.items()
         )
     central_cap = catalog.caps.central_epsilon_per_year
     if central_cap is not None:
         sentence = (
-            f"A device stops when all its crowds of a year can reveal {central_cap:g} nats at "
+            f"A device stops when all its crowds of a year can reveal {nats(central_cap, 6)} at "
             f"delta {catalog.caps.central_delta_per_year:g}, where it counts each crowd as a "
             "Gaussian that reveals at least as much."
         )
@@ -187,7 +188,7 @@ def _report_sentences(metric: Metric, loss: float) -> str:
     if metric.sampling < 1:
         sentence += (
             f" A device takes part with a chance of {metric.sampling:.4g}: to an observer who "
-            f"cannot see whether it does, an answer reveals {loss:.3g} nats."
+            f"cannot see whether it does, an answer reveals {nats(loss, 3)}."
         )
     if metric.report_on:
         days = len(days_of_period(metric.period, 0))
@@ -220,7 +221,7 @@ def _bucket_sentence(metric: Metric, unchanged: float) -> str:
     return (
         f" A device answers for one of {buckets} buckets of values, by a function that it keeps "
         "for life and shows: however many values a person had, all answers together reveal "
-        f"{buckets * unchanged:.4g} nats at most about which they were; they may also show when "
+        f"{nats(buckets * unchanged)} at most about which they were; they may also show when "
         "these changed."
     )
 
@@ -237,7 +238,7 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
     if unchanged is not None:
         sentence += f" All answers together, while it does not change: {meaning(unchanged)}"
         sentence += _bucket_sentence(metric, unchanged)
-    sentence += f" For life the device stops at {metric.limits.lifetime_epsilon:g} nats."
+    sentence += f" For life the device stops at {nats(metric.limits.lifetime_epsilon, 6)}."
     if isinstance(metric.value_kind, PastKind):
         sentence += (
             f" The device computes it from what happened in the {metric.epoch}, which it keeps, "
@@ -246,10 +247,10 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
     sentence += _report_sentences(metric, loss)
     if metric.central:
         most = metric.limits.lifetime_central_epsilon
-        stops = "" if most is None else f" For life the device stops at {most:g} nats of that."
+        stops = "" if most is None else f" For life the device stops at {nats(most, 6)} of that."
         sentence += (
             f" Reports leave the shuffler {shuffled.reports:,} at a time or not at all: to an "
-            f"observer of them, an answer reveals {shuffled.epsilon:.3g} nats at delta "
+            f"observer of them, an answer reveals {nats(shuffled.epsilon, 3)} at delta "
             f"{shuffled.delta:g}, {shuffled.assumption}.{all_epochs_sentence(metric)}{stops} "
             "Estimates from them may be published as they are."
         )

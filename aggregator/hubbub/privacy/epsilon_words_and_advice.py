@@ -9,6 +9,7 @@ from hubbub.authoring import exposure
 from hubbub.catalog import SPANS, Metric
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.errors import HubbubError
+from hubbub.errors.grammar import nats
 
 VERDICTS: Final = {
     "strong": log(3),
@@ -41,7 +42,7 @@ def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
         return ()
     metric = max(metrics, key=lambda item: parts[item.name])
     largest = parts[metric.name]
-    lines = [f"Most of a year is {metric.name}: {largest:.4g} of {total:.4g} nats."]
+    lines = [f"Most of a year is {metric.name}: {largest:.4g} of {nats(total)}."]
     if metric.epoch in {"hour", "day"} and (weekly := _weeks(metric, days)) < largest:
         lines.append(f'With epoch = "week" it reveals {weekly:.4g}.')
     # A device reports once for life to a model, or several times in a crowd.
@@ -67,7 +68,7 @@ def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
 def loud_reports(metrics: Sequence[Metric]) -> tuple[str, ...]:
     """Warnings about metrics whose single report hides little, and is not hidden by a crowd."""
     return tuple(
-        f"{metric.name}: one report reveals {metric.report_loss:.4g} nats "
+        f"{metric.name}: one report reveals {nats(metric.report_loss)} "
         f"({verdict(metric.report_loss)}): lower epsilon, or ask in a crowd (central_epsilon)"
         for metric in metrics
         if metric.report_loss > _LOUD and not metric.central
@@ -78,7 +79,7 @@ def year_of_reports(metrics: Sequence[Metric]) -> str:
     """What all reports of one person in a year reveal, to anyone who can link them."""
     year = sum(exposure(metric, SPANS[_YEAR]) for metric in metrics)
     return (
-        f"all reports of one person in a year reveal at most {year:.4g} nats ({verdict(year)}) "
+        f"all reports of one person in a year reveal at most {nats(year)} ({verdict(year)}) "
         "to anyone who can link them; hubbub privacy card shows what lowers that"
     )
 

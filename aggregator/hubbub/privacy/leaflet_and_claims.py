@@ -13,6 +13,7 @@ from typing import Final
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
 from hubbub.catalog.values.past_kind import PastKind
+from hubbub.errors.grammar import nats
 from hubbub.privacy.card import card, max_posterior
 from hubbub.privacy.epsilon_words_and_advice import verdict
 from hubbub.sealing.kems import X_WING
@@ -172,7 +173,7 @@ def claims(catalog: Catalog, path: str, demo: str = "") -> tuple[Claim, ...]:
         "most": max(privacy_card.metrics, key=lambda metric: metric.per_report),
         "lowest": min(privacy_card.metrics, key=lambda metric: metric.min_batch),
         "year": privacy_card.together["year"],
-        "cap": f", over all metrics at {cap:g} nats a year" if cap else "",
+        "cap": f", over all metrics at {nats(cap, 6)} a year" if cap else "",
         "senders": "A sender has few accounts: the shuffler requires a token of an account."
         if catalog.tokens is not None
         else "A sender can send few fakes: the limit is per address, not per person.",

@@ -16,6 +16,7 @@ from typing import Any, Final
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric, grace_seconds
 from hubbub.catalog.values.past_kind import PastKind
+from hubbub.errors.grammar import nats
 from hubbub.privacy.card import card
 from hubbub.privacy.epsilon_words_and_advice import verdict
 from hubbub.privacy.leaflet_and_claims import leaflet, right_of_100
@@ -87,7 +88,9 @@ def _facts(catalog: Catalog) -> dict[str, Any]:
     """What the papers say of a whole catalog."""
     metrics, privacy_card = catalog.metrics.values(), card(catalog)
     year = privacy_card.together["year"]
-    caps = [f"{cap:g} nats a {span}" for span, cap in privacy_card.caps.items() if cap is not None]
+    caps = [
+        f"{nats(cap, 6)} a {span}" for span, cap in privacy_card.caps.items() if cap is not None
+    ]
     weak = [metric.name for metric in metrics if verdict(metric.report_loss) not in _HIDDEN]
     if verdict(year) not in _HIDDEN:
         weak.append("all answers of a year together")

@@ -16,6 +16,12 @@ def several(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def nats(loss: float, digits: int = 4) -> str:
+    """A privacy loss with its unit, rounded to significant digits: "1 nat", "2.5 nats"."""
+    number = f"{loss:.{digits}g}"
+    return f"{number} nat" if number == "1" else f"{number} nats"
+
+
 def similar(name: Any, names: Iterable[str]) -> str:
     """The name that a misspelled one was meant to be, in any case of letters; "" if none is near.
 

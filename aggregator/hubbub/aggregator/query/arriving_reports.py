@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hubbub.aggregator.ingest.development_reports import Arrival
+from hubbub.aggregator.query.answer_types import stated_epsilon
 from hubbub.aggregator.query.metric_answer import iso_time
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS
@@ -66,7 +67,7 @@ def _arrival_row(bundle: Bundle, arrival: Arrival) -> Arrived:
         at=iso_time(int(arrival.at)),
         stream=stream.name,
         date=epoch_date(arrival.window.epoch, EPOCH_SECONDS[stream.epoch]),
-        epsilon=stream.report_loss,
+        epsilon=stated_epsilon(stream),
         payload=arrival.payload.hex(),
         meanings=[Meaning(value, chance) for value, chance in meant[:_LIKELIEST]],
         others=max(0, len(meant) - _LIKELIEST),

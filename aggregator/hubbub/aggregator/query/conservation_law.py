@@ -310,8 +310,8 @@ def _waiting_note(total: ReportCounts) -> str:
     """What is shown of waiting reports outside development, and why not more."""
     text = "not shown" if total.pooled is None else "shown for all streams together"
     return (
-        f"Waiting reports are {text}, and a stream from its first batch on: a number that grows "
-        "as a report arrives would show which stream the report is of."
+        f"Waiting reports are {text}, and a stream is listed after its first batch: a number that "
+        "grew when a report arrived would show the report's stream."
     )
 
 

@@ -6,7 +6,7 @@ from math import inf, sqrt
 from operator import attrgetter
 from typing import Any, Final
 
-from hubbub.aggregator.query.answer_types import Estimated, Shuffled
+from hubbub.aggregator.query.answer_types import Estimated, Shuffled, stated_epsilon
 from hubbub.aggregator.query.estimating import (
     EstimateQuery,
     RangeEstimate,
@@ -224,7 +224,7 @@ def whole_answer(
         waiting=None,
         withheld=None,
         mechanism=metric.mechanism,
-        epsilon=metric.report_loss,
+        epsilon=stated_epsilon(metric),
         shuffled=shuffled(metric, estimate.shuffled) if estimate.shuffled else None,
         honest_p_value=estimate.plausibility.p_value,
         findings=list(estimate.plausibility.findings),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hubbub.aggregator.learning import FinishedRound, due_at
+from hubbub.aggregator.query.answer_types import stated_epsilon
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.metric_answer import iso_time
 from hubbub.analysis.models.definition import Coefficient, Model, coefficients
@@ -157,7 +158,7 @@ async def learned_model(query: QueryEngine, name: str, confidence: float) -> Lea
         description=metric.description,
         kind=learning.kind,
         mechanism=metric.mechanism,
-        epsilon=metric.report_loss,
+        epsilon=stated_epsilon(metric),
         confidence=confidence,
         number=len(done) - 1,
         rounds=learning.rounds,

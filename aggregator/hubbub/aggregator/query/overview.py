@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from hubbub.aggregator.query.answer_types import Epoch, MetricDetail, MetricLine
+from hubbub.aggregator.query.answer_types import Epoch, MetricDetail, MetricLine, stated_epsilon
 from hubbub.aggregator.query.candidates import looks_for_strings
 from hubbub.aggregator.query.conservation_law import (
     Terms,
@@ -50,7 +50,7 @@ async def line(
         expires=metric.expires.isoformat(),
         mechanism=metric.mechanism,
         kind=family.KIND if family else "model",
-        epsilon=metric.report_loss,
+        epsilon=stated_epsilon(metric),
         tiers=list(metric.tiers),
         epoch_length=metric.epoch,
         min_batch=metric.fewest,

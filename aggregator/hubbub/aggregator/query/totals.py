@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import Final
 
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.query.conservation_law import (
@@ -33,6 +34,8 @@ from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnrea
 from hubbub.errors.grammar import several
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.runtime.trusted_time import Clocks
+
+_NAME_BOTH: Final = "name both ranges: --epochs A --to B, or over HTTP epochs and to_epochs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +287,7 @@ class TotalsByEpoch:
             raise TooFewEpochs(
                 f'metric "{metric.name}": a comparison needs two epochs that accept no more '
                 f"reports and have {metric.fewest:,} or more, {existing}"
-                f"{self._open_note(selection)}; wait for the next, or name two ranges: before and "
-                "after"
+                f"{self._open_note(selection)}; wait for the next, or {_NAME_BOTH}"
             )
         return selection.pick(earlier[-1:]), newer, why
 
@@ -314,8 +316,7 @@ class TotalsByEpoch:
             raise TooFewEpochs(
                 f'metric "{metric.name}": a comparison needs two periods of '
                 f"{metric.period} that accept no more reports and have {metric.fewest:,} or "
-                f"more, and there are {len(found)}; wait, or name two ranges: before and "
-                "after"
+                f"more, and there are {len(found)}; wait, or {_NAME_BOTH}"
             )
         why = f"the two newest periods of {metric.period} that accept no more reports"
         return found[-2], found[-1], why + self._open_note(selection)

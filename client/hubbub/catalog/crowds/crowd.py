@@ -159,7 +159,7 @@ class Crowd:
         "Spread of the secret number of a value's dummies: `scale` in exp(-|number - shift| / "
         "scale).",
         "2.02",
-        label="scale of the number of dummies of a value",
+        label="spread of the secret number of a value's dummies",
         in_definition=True,
         default=0.0,
     )
@@ -176,7 +176,7 @@ class Crowd:
         "Spread of the sum of a mean's dummies, in steps: `scale` in exp(-|sum - mean| / scale). 0 "
         "leaves their numbers independent.",
         "64",
-        label="scale of the sum of a mean's dummies",
+        label="spread of the secret sum of a mean's dummies",
         in_definition=True,
         default=0.0,
     )

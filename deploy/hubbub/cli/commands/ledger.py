@@ -17,6 +17,7 @@ from hubbub.client.startup import state_home
 from hubbub.client.state_inspection import peek, state_folders
 from hubbub.client.trust.store import possible_paths, read_places
 from hubbub.errors import StateUnusable
+from hubbub.errors.grammar import nats
 from hubbub.errors.printable import visible
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import option, options
@@ -84,8 +85,8 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
     if view.crowds_cap is not None:
         say(
             f"All crowds of a year together can reveal {view.crowds_in_year:.3f} of "
-            f"{view.crowds_cap:g} nats about you to an observer of whole epochs; then this device "
-            "stops."
+            f"{nats(view.crowds_cap, 6)} about you to an observer of whole epochs; then this "
+            "device stops."
         )
     for line in (*_protections(view), *_lowered_metric_lines(view)):
         say(line)

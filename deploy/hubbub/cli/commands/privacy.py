@@ -250,7 +250,8 @@ def _picture(privacy_card: Card) -> Table:
         sureness = max_posterior(epsilon)
         filled = round(_BAR * (2 * sureness - 1))
         bar = "█" * filled + "░" * (_BAR - filled)
-        rows.append((what, verdict(epsilon), bar, f"{sureness:.1%}"))
+        text = f"{sureness:.1%}"
+        rows.append((what, verdict(epsilon), bar, text if text != "100.0%" else "almost 100%"))
     title = "How sure an observer can be who started from 50:50: from 50% (not at all) to 100%"
     return Table(title, ("from", "verdict", "", "at most"), rows, text_columns=3)
 

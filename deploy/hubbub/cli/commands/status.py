@@ -239,6 +239,8 @@ def _equation(answer: Mapping[str, Any], total: Row) -> str:
         for column in columns_of("status", answer)
         if column.field in TERMS
     }
+    if answer["waiting"] and total["pooled"] is None:
+        texts["pooled"] = "pooled (not shown)"
     come = texts["acknowledged"]
     if total["dummies"]:
         come += f" + {texts['dummies']}"
