@@ -293,6 +293,26 @@ async def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(front
     assert (await front.pool.report_counts()).popitem()[1]["acknowledged"] == 3
 
 
+async def test_the_first_write_that_redis_refuses_and_the_next_good_one_are_logged(
+    front: Front, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As of a Redis that became a replica: it answers every question, and takes nothing."""
+    caplog.set_level(logging.INFO, "hubbub.shuffler")
+    redis = front.pool.server.client
+    await redis.config_set("min-replicas-to-write", 1)
+    try:
+        for _ in range(2):
+            with pytest.raises(grpc.aio.AioRpcError):
+                await front.send(front.request(1))
+    finally:
+        await redis.config_set("min-replicas-to-write", 0)
+    await front.send(front.request(1))
+    [refused, accepted] = [record.message for record in caplog.records]
+    assert refused.startswith("no reports are accepted: Redis at")
+    assert "NOREPLICAS" in refused
+    assert accepted == "reports are accepted again"
+
+
 async def test_reports_that_wait_for_a_slow_redis_are_bounded(
     front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:

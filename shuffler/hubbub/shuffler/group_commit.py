@@ -1,6 +1,7 @@
 """Writes many submissions to Redis at once; each is answered when its reports are durable."""
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
@@ -10,6 +11,8 @@ from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid
+
+_log: Final = logging.getLogger("hubbub.shuffler")
 
 # A device waits this much longer for its answer, and Redis gets far fewer requests.
 _GATHER_SECONDS: Final = 0.005
@@ -34,6 +37,7 @@ class Intake:
             tuple[Reports, Collection[Window], asyncio.Future[frozenset[Paid]]]
         ] = []
         self._wake = asyncio.Event()
+        self._is_failing = False
         self.waiting = 0
 
     async def add(self, reports: Reports, whole: Collection[Window] = ()) -> frozenset[Paid]:
@@ -75,6 +79,11 @@ class Intake:
                     spent_tokens = await self._pool.add(by_window, spread)
             except StoreUnavailable as error:
                 failure = error
+            if failure and not self._is_failing and not isinstance(failure, StoreFull):
+                _log.warning("no reports are accepted: %s", failure)  # Backpressure logs the other
+            elif self._is_failing and not failure:
+                _log.info("reports are accepted again")
+            self._is_failing = failure is not None
             self.waiting -= sum(map(len, by_window.values()))
             for _, _, done in arrived:
                 if done.done():  # the caller has disconnected
