@@ -123,10 +123,17 @@ def test_without_candidates_the_found_strings_are_counted(watched: Watched, addr
     assert "list=discovered" in page.url
 
 
+@pytest.fixture(scope="session")
+def searched(address: str) -> Any:
+    """The answer with likely strings, which take a second or two to find."""
+    return _json(address, "words/estimates", likely=0.5, order="rank")
+
+
 @pytest.mark.thorough
-def test_the_page_names_likely_strings_on_request(watched: Watched, address: str) -> None:
-    document = _json(address, "words/estimates", likely=0.5)
-    likely, values = document["likely"], {value["value"] for value in document["values"]}
+def test_the_page_names_likely_strings_on_request(
+    watched: Watched, address: str, searched: Any
+) -> None:
+    likely, values = searched["likely"], {value["value"] for value in searched["values"]}
     truth = TRUE_COUNTS["words"]
     assert len(likely) > 1
     assert not values & {row["value"] for row in likely}
@@ -150,12 +157,11 @@ def test_the_page_names_likely_strings_on_request(watched: Watched, address: str
 
 @pytest.mark.thorough
 def test_likely_strings_are_the_same_on_every_interface(
-    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    address: str, searched: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    likely = _json(address, "words/estimates", likely=0.5, order="rank")
-    names = [row["value"] for row in likely["likely"]]
+    names = [row["value"] for row in searched["likely"]]
     connection = hubbub.notebook.connect(address)
-    assert connection.discover("words", likely=0.5).document["likely"] == likely["likely"]
+    assert connection.discover("words", likely=0.5).document["likely"] == searched["likely"]
     refused = 'answered by projective, which finds no strings, so none .* mechanism = "tree", or'
     with pytest.raises(BadParameter, match=refused):
         connection.discover("plain", likely=0.5)
@@ -169,9 +175,9 @@ def test_likely_strings_are_the_same_on_every_interface(
     listed = tmp_path / "words.txt"
     command = ["discover", "words", "--likely", "--url", address]
     assert main([*command, "--as-candidates", str(listed)]) == 0
-    ranked = sorted(likely["values"], key=lambda row: int(row["rank"]))
+    ranked = sorted(searched["values"], key=lambda row: int(row["rank"]))
     assert listed.read_text().split() == [*(row["value"] for row in ranked), *names]
-    doubt = likely["likely"][-1]["doubt"]
+    doubt = searched["likely"][-1]["doubt"]
     output = " ".join(capsys.readouterr().out.split())
     assert f"but {doubt:.0%} of these {len(names)} strings may be held by nobody: " in output
     assert f'"{names[0]}"' in output

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.thorough
 
 OPTIONS = f"""
     --checks all --exclude-checks positive_data_acceptance --suppress-health-check all
-    --max-examples 10 --generation-deterministic --no-color --request-timeout {HANG_SECONDS}
+    --max-examples 5 --generation-deterministic --no-color --request-timeout {HANG_SECONDS}
     --max-response-time {HANG_SECONDS}
 """
 
