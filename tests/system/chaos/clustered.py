@@ -19,14 +19,14 @@ Tell = Callable[[str], None]
 
 # So many slots move to the node that is added: those that hold keys, and some that hold none.
 SLOTS_MOVED = 100
-MIN = 2000  # reports, before it ends
+MIN = 1000  # reports, before it ends
 
 
 class ClusteredHouse(House):
     """Both roles on one Cluster."""
 
     AGGREGATORS = 2
-    REPORTS_A_SECOND = 10  # what is done to the Cluster takes so long that they are enough
+    REPORTS_A_SECOND = 5  # what is done to the Cluster takes so long that they are enough
     REDIS_REPLICAS = 1
 
     def __exit__(self, *_: object) -> None:
