@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # The parts of `make test` and of `make test-rest`, the longest first, so that none is left alone at
 # the end. Each test is in one of the two.
 TESTS := faces units-e-to-z services sdk statistics-a-to-l units-a-to-d statistics-m-to-z deploy system-a-to-o system-p-to-z enumerations
-REST := statistics-a-to-l statistics-m-to-z system-a-to-o faces system-p-to-z slow services sdk deploy units-a-to-d units-e-to-z mutants
+REST := slow statistics-m-to-z statistics-a-to-l system-p-to-z system-a-to-o faces services sdk deploy units-a-to-d units-e-to-z mutants
 
 .PHONY: demo test test-rest test-all test-times faults $(sort $(TESTS) $(REST) newest) proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
