@@ -121,10 +121,10 @@ enumerations:
 mutants:
 	@$(PYTEST) $(MUTANTS) -m "$(ONLY)" $(ARGS)
 
-# What another Python may do otherwise, of TLS, processes and files: the client, and what it reaches.
+# What another Python may do otherwise, of TLS, processes and files: the client, and what it reaches;
+# but for the client's own tests, which test_bare_install.py runs on every Python of PATH.
 NEWER := $(addprefix tests/unit/test_,certificates.py http_transport.py transports.py restricted_systems.py \
-  forks.py client.py exit.py state.py witnesses.py consent.py trust.py settings.py testing.py \
-  bundle.py log.py notice.py cover.py tokens.py oblivious.py proxy.py redis_url.py) \
+  exit.py witnesses.py trust.py bundle.py log.py notice.py cover.py tokens.py oblivious.py proxy.py redis_url.py) \
   $(addprefix tests/services/test_,http_door.py relay.py tokens.py redis_server.py roles.py \
   pipeline.py::test_killed_services_lose_nothing_and_count_nothing_twice) \
   tests/interfaces/test_http.py::test_remote_interfaces_need_tls_and_tokens
