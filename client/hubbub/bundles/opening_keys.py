@@ -75,9 +75,7 @@ class OpeningKeyPublic:
         The X25519 half is made here, since that loads the library, which a start can do without.
         """
         if kem == X25519:
-            from cryptography.hazmat.primitives.asymmetric.x25519 import (  # noqa: PLC0415 as above
-                X25519PublicKey,
-            )
+            from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey  # noqa: PLC0415 as above
 
             return X25519PublicKey.from_public_bytes(self.public)
         if self._hybrid is None:
@@ -112,9 +110,7 @@ class OpeningKey:
 
     def load(self) -> "X25519PrivateKey":
         """Its X25519 half."""
-        from cryptography.hazmat.primitives.asymmetric.x25519 import (  # noqa: PLC0415 as above
-            X25519PrivateKey,
-        )
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey  # noqa: PLC0415 as above
 
         return X25519PrivateKey.from_private_bytes(self.private)
 

@@ -159,6 +159,9 @@ def view(
         year_epsilon = spent_of(bundle.caps, costs)
     number, until = (notice.number, notice.until) if notice else (None, None)
     counts, own_counts = own_counts_of(standing.counts)
+    events: dict[str, Counter[str]] = {}
+    for (metric, _, event), count in sorted(standing.events.items()):
+        events.setdefault(metric, Counter())[event] += count
     issuer = bundle.tokens.terms.issuer if bundle.tokens else ""
     return LedgerView(
         on=standing.is_on,
@@ -166,7 +169,7 @@ def view(
         payloads=payloads,
         counts=counts,
         own_counts=own_counts,
-        events=_events(standing),
+        events={metric: dict(event_counts) for metric, event_counts in events.items()},
         crowds_in_year=year_epsilon,
         crowds_cap=cap,
         notice=number,
@@ -174,14 +177,6 @@ def view(
         runs=bundle.runs,
         tokens=issuer,
     )
-
-
-def _events(standing: DeviceState) -> dict[str, dict[str, int]]:
-    """Returns the number of each event that is not reported yet, by metric, over all epochs."""
-    numbers: dict[str, Counter[str]] = {}
-    for (metric, _, event), number in sorted(standing.events.items()):
-        numbers.setdefault(metric, Counter())[event] += number
-    return {metric: dict(counts) for metric, counts in numbers.items()}
 
 
 def _metric(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from itertools import repeat
 from operator import attrgetter
-from typing import Any, Final, NoReturn, TypeVar, dataclass_transform
+from typing import Any, NoReturn, TypeVar, dataclass_transform
 
 Class = TypeVar("Class")
 
@@ -21,8 +21,8 @@ def frozen(*, kw_only: bool = False) -> Callable[[type[Class]], type[Class]]:
     """
 
     def decorate(cls: type[Class]) -> type[Class]:
-        for name, method in SHARED_METHODS.items():
-            if vars(cls).get(name) is None:
+        for name, method in vars(_SharedMethods).items():
+            if callable(method) and vars(cls).get(name) is None:
                 setattr(cls, name, method)
         plain = dataclass(init=False, slots=True, kw_only=kw_only, eq=False, repr=False)
         frozen_class: Any = plain(cls)
@@ -49,61 +49,46 @@ class _Initializer:
 
     def __get__(self, instance: object, owner: type) -> Any:
         names: dict[str, Any] = {"set_field": object.__setattr__}
-        by_place, by_name, statements = ["self"], ["*"], ["pass"]
-        for part in fields(self._owner):
-            if part.init:
-                name, default = part.name, f"default_{part.name}"
-                is_made = part.default_factory is not MISSING
-                names[default] = part.default_factory if is_made else part.default
-                argument = name if names[default] is MISSING else f"{name}={default}"
-                (by_name if part.kw_only else by_place).append(argument)
-                value = f"{default}() if {name} is {default} else {name}" if is_made else name
-                statements.append(f"set_field(self, {name!r}, {value})")
-        if hasattr(self._owner, "__post_init__"):
-            statements.append("self.__post_init__()")
-        arguments = ", ".join(by_place + (by_name if len(by_name) > 1 else []))
-        exec(f"def __init__({arguments}):\n " + "\n ".join(statements), names)  # noqa: S102 our own fields
-        initializer = names["__init__"]
+        arguments, statements = ["self"], []
+        for part in sorted(fields(self._owner), key=attrgetter("kw_only")):
+            if not part.init:
+                continue
+            if part.kw_only and "*" not in arguments:
+                arguments.append("*")
+            name, default = part.name, f"default_{part.name}"
+            is_made = part.default_factory is not MISSING
+            names[default] = part.default_factory if is_made else part.default
+            arguments.append(name if names[default] is MISSING else f"{name}={default}")
+            value = f"{default}() if {name} is {default} else {name}" if is_made else name
+            statements.append(f"set_field(self, {name!r}, {value})")
+        is_checked = hasattr(self._owner, "__post_init__")
+        statements.append("self.__post_init__()" if is_checked else "pass")
+        source = f"def __init__({', '.join(arguments)}):\n " + "\n ".join(statements)
+        exec(source, names)  # noqa: S102 of our own fields' names
+        self._owner.__init__ = initializer = names["__init__"]
         initializer.__qualname__ = f"{self._owner.__qualname__}.__init__"
-        self._owner.__init__ = initializer
         return initializer.__get__(instance, owner)
 
 
-def _refuse_assignment(_self: object, name: str, _value: object) -> NoReturn:
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+class _SharedMethods:
+    """In place of those that `dataclass` would generate for each class."""
 
+    def __eq__(self: Any, other: object) -> Any:
+        compared, is_alike = self.compared_fields, other.__class__ is self.__class__
+        return compared(self) == compared(other) if is_alike else NotImplemented
 
-def _refuse_deletion(_self: object, name: str) -> NoReturn:
-    raise FrozenInstanceError(f"cannot delete field {name!r}")
+    def __hash__(self: Any) -> int:
+        return hash(self.compared_fields(self))
 
+    def __repr__(self: Any) -> str:
+        values = map(getattr, repeat(self), self.shown_fields)
+        texts = ", ".join(map("{}={!r}".format, self.shown_fields, values))
+        return f"{type(self).__qualname__}({texts})"
 
-def _restore(self: object, state: tuple[None, dict[str, Any]]) -> None:
-    """Sets the fields of a copy, or of an object that was pickled."""
-    set_derived(self, **state[1])
+    def __setattr__(self, name: str, *_value: object) -> NoReturn:
+        raise FrozenInstanceError(f"cannot change field {name!r}")
 
+    __delattr__ = __setattr__
 
-def _equal(self: Any, other: Any) -> Any:
-    if other.__class__ is not self.__class__:
-        return NotImplemented
-    return self.compared_fields(self) == self.compared_fields(other)
-
-
-def _hash(self: Any) -> int:
-    return hash(self.compared_fields(self))
-
-
-def _text(self: Any) -> str:
-    values = map(getattr, repeat(self), self.shown_fields)
-    texts = ", ".join(map("{}={!r}".format, self.shown_fields, values))
-    return f"{type(self).__qualname__}({texts})"
-
-
-SHARED_METHODS: Final = {
-    "__eq__": _equal,
-    "__hash__": _hash,
-    "__repr__": _text,
-    "__setattr__": _refuse_assignment,
-    "__delattr__": _refuse_deletion,
-    "__setstate__": _restore,
-}
-"""In place of those that `dataclass` would generate for each class."""
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        set_derived(self, **state[1])  # of a copy

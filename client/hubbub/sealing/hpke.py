@@ -51,10 +51,7 @@ def open_sealed(sealed: bytes, key: PrivateKey, info: bytes) -> bytes:
 @lru_cache(maxsize=4)
 def _suite(key_type: type) -> "Suite":
     # PRIVACY: a shuffler without dummies does not even load code that opens or seals.
-    from cryptography.hazmat.primitives.asymmetric.x25519 import (  # noqa: PLC0415
-        X25519PrivateKey,
-        X25519PublicKey,
-    )
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey  # noqa: PLC0415
     from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite  # noqa: PLC0415
 
     is_x25519 = issubclass(key_type, X25519PublicKey | X25519PrivateKey)

@@ -28,15 +28,11 @@ def start_tracing(role: str, environment: Mapping[str, str]) -> None:
     if not any(environment.get(name) for name in _WHERETO):
         return
     try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 optional
-            OTLPSpanExporter,
-        )
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 optional
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 as above
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 as above
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 as above
-        from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 as above
-            TraceContextTextMapPropagator,
-        )
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415 as above
     except ImportError:
         raise MissingDependency(
             f"{_WHERETO[0]} is set, and OpenTelemetry is not installed: unset it, or "
