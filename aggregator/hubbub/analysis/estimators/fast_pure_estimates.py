@@ -84,7 +84,8 @@ def _pool_supports(pool: HashPool, cells: Integers, value_count: int) -> Integer
 def _minus_one_sums(leading_cells: Integers, s: int, m: int) -> Integers:
     """For every w of m coordinates: the sum over the y with <y, w> = -1 modulo s.
 
-    It is the mean over c of root^c times the Fourier transform at -c w; c and -c are conjugates.
+    It is the mean over c of root^c times the Fourier transform at -c w. For the multiples of a
+    vector, that is again a transform, of the values at its multiples.
     """
     if not m:
         return np.zeros(1, dtype=np.int64)
@@ -94,12 +95,12 @@ def _minus_one_sums(leading_cells: Integers, s: int, m: int) -> Integers:
         odd_part: Integers = (leading_cells.sum() - walsh_hadamard(leading_cells)) // 2
         return odd_part
     spectrum = np.fft.fftn(leading_cells.reshape((s,) * m)).reshape(-1)
-    total = np.full(s**m, float(leading_cells.sum()))
-    for c in range(1, s // 2 + 1):
-        root = np.exp(-2j * np.pi * c / s)
-        terms = spectrum if c == 1 else spectrum[_multiples(s, m, np.array([c]))[0]]
-        total += 2 * (root.real * terms.real - root.imag * terms.imag)
-    return np.rint(total / s).astype(np.int64)
+    firsts = np.concatenate([np.arange(s**place, 2 * s**place) for place in range(m)])
+    lines = _times_modulo(firsts, s, m, np.arange(s, dtype=np.int64)[:, None])
+    sums = np.zeros(s**m, dtype=np.int64)
+    transforms = np.fft.fft(spectrum[lines], axis=0)[_inverses(s)]
+    sums[lines[1:]] = np.rint(transforms.real / s).astype(np.int64)
+    return sums
 
 
 def _multiples(s: int, m: int, factors: Integers) -> Integers:
@@ -117,9 +118,9 @@ def _inverses(s: int) -> Integers:
     return np.array([pow(c, -1, s) for c in range(1, s)], dtype=np.int64)
 
 
-def _times_modulo(vectors: Integers, s: int, m: int, factor: int) -> Integers:
-    """The numbers of `vectors`, each multiplied by one factor modulo s."""
-    number = np.zeros_like(vectors)
+def _times_modulo(vectors: Integers, s: int, m: int, factor: int | Integers) -> Integers:
+    """The numbers of `vectors`, multiplied by a factor, or each by all factors, modulo s."""
+    number = np.zeros_like(vectors * factor)
     for place in range(m):
         number += vectors // s**place % s * factor % s * s**place
     return number
