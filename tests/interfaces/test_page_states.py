@@ -242,6 +242,11 @@ def test_a_funnel_without_reports_says_when_devices_report_it(
     text = watched.open(f"{home.page}/metric?name=theme").inner_text("#flags")
     assert "The first answer comes with 1 report." in text
     assert "A device reports a funnel once its day is over." in text
+    watched.page.unroute("**/v1/metrics/theme")
+    retention = _without_reports(waiting=0, withheld=0, figures="retention", min_batch=1)
+    watched.page.route("**/v1/metrics/theme", retention)
+    text = watched.open(f"{home.page}/metric?name=theme").inner_text("#flags")
+    assert "is over" not in text, "a device reports it at its first use of a week"
 
 
 @pytest.mark.thorough

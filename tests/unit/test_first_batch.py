@@ -112,8 +112,7 @@ def test_a_development_refusal_shows_whether_reports_are_on_their_way(
     funnel = metric_toml("funnel", mechanism="grr", epsilon=2.0, **steps)
     [metric] = promised_catalog_of(catalog_toml(funnel)).metrics.values()
     assert until_first_batch(replace(metric, development=True), {}, 1.0, has_left=False) == (
-        "no report has reached the shuffler yet; a device sends one report for the whole day, "
-        "after its end"
+        "no report has reached the shuffler yet; a device sends its funnel after the end of the day"
     )
     left = {Window("crowded", 19_000): {"acknowledged": 5, "pooled": 1, "in_flight": 4}}
     assert until_first_batch(developed, left, 1.0, has_left=False) == (
@@ -177,6 +176,15 @@ def test_each_reason_for_withheld_reports_has_its_own_words(
     assert withheld_sentence(metrics["theme"], [19_001], terms) == (
         f"the shuffler withheld {withheld} reports of 2022-01-09, {reason}; no answer contains them"
     )
+
+
+async def test_a_funnel_without_reports_says_until_when_to_wait(tmp_path: Path) -> None:
+    steps = {"kind": "funnel", "steps": ["visit", "cart"]}
+    catalog = catalog_toml(metric_toml("funnel", mechanism="grr", epsilon=2.0, **steps))
+    bundle = make_signed(tmp_path, catalog, start=0).bundle
+    engine = QueryEngine(bundle, MemoryStore(), clock=lambda: 19_004 * 86_400.0 + 7)
+    with pytest.raises(BatchTooSmall, match="and this day ends at 2022-01-13 00:00 UTC"):
+        await engine.estimate("funnel", EstimateQuery())
 
 
 async def test_a_refusal_for_past_epochs_names_the_epochs_with_reports(

@@ -192,7 +192,7 @@ def _until_counted(metric: Metric, terms: Terms) -> str:
         return f"{several(in_flight, 'report')} left the shuffler; ask again in a few seconds"
     none = "no report has reached the shuffler yet"
     if metric.value_kind.COUNTS:
-        return f"{none}; a device sends one report for the whole {metric.epoch}, after its end"
+        return f"{none}; a device sends its {metric.kind} after the end of the {metric.epoch}"
     return f"{none}; in development a report arrives within a second or two: ask again"
 
 

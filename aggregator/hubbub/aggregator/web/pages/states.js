@@ -102,7 +102,7 @@ export function tooFewReports(metric, remedies = {}) {
       metric.until_first_batch
         ? asSentence(metric.until_first_batch)
         : `The first answer comes with ${many} report${metric.min_batch === 1 ? "" : "s"}${waits}.`,
-      metric.figures && `A device reports a ${metric.figures} once its ${metric.epoch_length} is over.`,
+      metric.figures && !VALUELESS.includes(metric.figures) && `A device reports a ${metric.figures} once its ${metric.epoch_length} is over.`,
       "An app reports by:",
       h("code", {}, `client.report(${JSON.stringify(metric.name)}${VALUELESS.includes(metric.figures) ? "" : ", …"})`),
     ]);
