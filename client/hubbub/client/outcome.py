@@ -29,7 +29,7 @@ class Outcome(Enum):
     STOPPED = "stopped"
     """The operator has stopped the metric for a while, for all devices, by a signed notice."""
     DISABLED = "disabled"
-    """Reporting is switched off, by the person or by HUBBUB_DISABLED."""
+    """The person or HUBBUB_DISABLED switched reporting off, or the system prevented the start."""
     OVERFLOWED = "overflowed"
     """More reports in a moment than are kept in memory."""
     NO_STATE = "no_state"
