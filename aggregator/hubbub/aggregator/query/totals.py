@@ -376,9 +376,9 @@ class TotalsByEpoch:
             )
         if metric.value_kind.COUNTS:
             running = int(self.now()) // EPOCH_SECONDS[metric.epoch]
-            ends = minute(epoch_start(running + 1, metric.epoch))
+            end = minute(epoch_start(running + 1, metric.epoch))
             text += f"; a device reports a {metric.kind} once its {metric.epoch} is over"
-            text += f", and this {metric.epoch} ends at {ends}"
+            text += f", and this {metric.epoch} ends at {end}"
         text += await self._deleted(metric)
         hint = until_first_batch(metric, terms, self.reserve, has_left=has_left)
         withheld = withheld_sentence(metric, upstream_epochs(metric, terms), terms)
