@@ -186,7 +186,7 @@ def test_an_altered_message_opens_nowhere() -> None:
 def test_a_gateway_has_a_key_and_each_has_its_number() -> None:
     key = X25519PrivateKey.generate()
     for wrong in ([], [key, key]):
-        with pytest.raises(BadParameter, match="a gateway has a key"):
+        with pytest.raises(BadParameter, match="a gateway needs keys"):
             Gateway(wrong)
     weak = key_config(bytes(32))
     with pytest.raises(BadParameter, match="too weak to encrypt to"):

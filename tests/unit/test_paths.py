@@ -7,11 +7,12 @@ import pytest
 
 from benchmarks.paths import path_lengths
 
-# Calls, functions and files: a little above what they were when they were last shortened.
+# Calls, functions and files: a little above what they were when they were last shortened. In one
+# report of twelve a draw takes a call more.
 MOST = {
-    "report()": (40, 37, 12),
-    "flush() of 3 reports": (775, 215, 33),
-    "GET /v1/metrics/theme/estimates": (1290, 142, 35),
+    "report()": (45, 37, 12),
+    "flush() of 3 reports": (775, 215, 34),
+    "GET /v1/metrics/theme/estimates": (1930, 143, 35),
 }
 
 
