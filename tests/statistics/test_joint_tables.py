@@ -128,12 +128,12 @@ def test_the_largest_tables_are_below_the_errors_that_were_asked_for() -> None:
 
 
 def test_the_covariance_of_a_table_is_that_of_the_drawn() -> None:
-    """2,000 drawings of people, coins and dummies along 20 directions: six errors of a variance."""
+    """1,000 drawings of people, coins and dummies along 20 directions: six errors of a variance."""
     mechanism, chance = PairedParts(6.0, (2, 3, 2), 3), np.random.default_rng(3)
     assert mechanism.names_one_cell
     shares = np.array([8, 2, 1, 4, 6, 3, 1, 9, 2, 2, 5, 7]) / 50
     people, drawn = 3000, []
-    for _ in range(2000):
+    for _ in range(1000):
         counts = chance.multinomial(people, shares).tolist()
         totals = _with_dummies(
             draw(mechanism, range(12), counts, chance),
@@ -146,7 +146,7 @@ def test_the_covariance_of_a_table_is_that_of_the_drawn() -> None:
     sampled = np.cov(np.array(drawn).T)
     for direction in chance.normal(size=(20, 6)):
         assert direction @ sampled @ direction == pytest.approx(
-            direction @ covariance @ direction, rel=6 * sqrt(3.5 / 2000)
+            direction @ covariance @ direction, rel=6 * sqrt(3.5 / 1000)
         )
 
 
