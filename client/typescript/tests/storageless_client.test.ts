@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
+import { BrowserStorage } from "../src/browser/indexeddb.js";
 import { openBundle } from "../src/catalog/bundle.js";
-import { BundleRefused, NotLoaded } from "../src/errors.js";
+import { BundleRefused, NotLoaded, StateUnusable } from "../src/errors.js";
 import { open } from "../src/index.js";
 import { MODULES } from "../src/loading.js";
 import { knownAnswer } from "./known_answers.js";
@@ -27,6 +28,20 @@ test("as a server renders a page nothing is fetched, thrown or reported, and tha
   const warnings = warnMock.mock.calls.map(({ arguments: [text] }) => String(text));
   assert.equal(warnings.length, 1);
   assert.match(String(warnings), /neither a page nor a worker.*hubbub-client\/node/);
+});
+
+test("a WebView whose IndexedDB is null cannot store the spent budget", async () => {
+  Object.defineProperty(globalThis, "indexedDB", { value: null, configurable: true });
+  try {
+    const storage = new BrowserStorage("app");
+    storage.begin();
+    await assert.rejects(
+      storage.transaction(() => Promise.resolve()),
+      (error) => error instanceof StateUnusable && /NotSupportedError/.test(error.message),
+    );
+  } finally {
+    Reflect.deleteProperty(globalThis, "indexedDB");
+  }
 });
 
 test("a part that cannot be loaded is named as that, and the bundle is not called a wrong one", async (context) => {

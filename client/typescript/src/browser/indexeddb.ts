@@ -153,7 +153,10 @@ export class BrowserStorage implements Storage {
   }
 
   async #open(): Promise<IDBDatabase> {
-    const request = indexedDB.open(this.#name, VERSION);
+    // A WebView that may store nothing has null in its place.
+    const factory = indexedDB as IDBFactory | null;
+    if (!factory) throw new DOMException("", "NotSupportedError");
+    const request = factory.open(this.#name, VERSION);
     request.onupgradeneeded = () => {
       const database = request.result;
       database.createObjectStore("device");
