@@ -38,7 +38,8 @@ def fields_file() -> str:
     }
     parts = [_table(name, rules) for name, rules in tables.items()]
     operators = [field.name for field in fields_of(Metric) if field.entry.operator]
-    parts.append(f"export const OPERATORS: readonly string[] = {json.dumps(operators)};\n")
+    lines = "".join(f"  {json.dumps(name)},\n" for name in operators)
+    parts.append(f"export const OPERATORS: readonly string[] = [\n{lines}];\n")
     return _HEAD + "\n".join([*parts, _definition(), _parameters()])
 
 

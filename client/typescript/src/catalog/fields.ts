@@ -39,7 +39,13 @@ export const CAPS: Fields = {
   central_delta_per_year: [["number", 1e-10, 0.1], 1e-8],
 };
 
-export const OPERATORS: readonly string[] = ["candidates", "alert", "percentiles", "keep", "supersedes"];
+export const OPERATORS: readonly string[] = [
+  "candidates",
+  "alert",
+  "percentiles",
+  "keep",
+  "supersedes",
+];
 
 export const DEFINITION: Readonly<Record<"metric" | "model" | "ranges", Definition>> = {
   metric: {
