@@ -200,7 +200,7 @@ def test_the_pipeline_page_shows_the_law_as_it_runs(watched: Watched, demo: str)
     expect(page.locator("#law")).to_contain_text("The law balances")
     status = _json(demo, "/v1/status")
     texts = page.locator("#equation b").all_inner_texts()
-    figures = [None if text == "?" else _number(text) for text in texts]
+    figures = [None if text == "not shown" else _number(text) for text in texts]
     terms = ("acknowledged", "dummies", "pooled", "in_flight", "counted", "duplicate")
     shown = (*terms, "rejected", "withheld")
     assert figures == [status["total"][term] for term in shown]

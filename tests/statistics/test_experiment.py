@@ -164,4 +164,13 @@ def test_an_arm_below_the_minimum_batch_has_no_answer(tmp_path: Path) -> None:
     assert not answer.values
     [gap] = answer.unanswered
     assert "below the minimum batch of 100" in gap.why
+    assert "once its day is over" not in gap.why
     assert answer.verdict.endswith(f"saved, new: no answer: {gap.why}.")
+    steps = CATALOG.replace(
+        'kind = "boolean"\nmechanism = "rr"', 'kind = "funnel"\nsteps = ["a", "b"]'
+    )
+    text = steps.replace('epoch = "day"', 'epoch = "day"\nmechanism = "grr"')
+    [gap] = _answer(
+        _bundle(tmp_path, text), [0, 1], {"control": [200, 50], "new": [9, 9]}
+    ).unanswered
+    assert gap.why.endswith("; devices report a funnel once its day is over")

@@ -156,7 +156,7 @@ def test_dummies_leave_with_the_crowd_and_no_answer_counts_them(
     assert main(["status", "--home", str(run.home)]) == 0
     both = 2 * DUMMIES + HIDDEN.reach
     both += sum(named_dummies(run.bundle.metrics[name]) for name in ("whole", "level"))
-    assert f"acknowledged + {both:,} dummies = ? pooled" in capsys.readouterr().out
+    assert f"acknowledged + {both:,} dummies = pooled (not shown)" in capsys.readouterr().out
     assert main(["status", "--all", "--home", str(run.home)]) == 0
     assert "acknowledged + dummies = pooled" in capsys.readouterr().out
 

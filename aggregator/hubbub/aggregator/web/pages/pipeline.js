@@ -18,8 +18,8 @@ const sides = (total) => {
   return [incoming, places.filter((name) => name !== "fillers" || total.fillers !== 0)];
 };
 const termName = (name) => name.replace("_", " ");
-/** A term as text; "?" if the shuffler did not report it. */
-const term = (number) => (number === null ? "?" : count(number));
+/** A term as text; "?" if the shuffler did not report it, unless the aggregator hides it. */
+const term = (number, isHidden) => (number === null ? (isHidden ? "not shown" : "?") : count(number));
 const address = new Address({ rows: kinds.among("newest", "all") }, () => refresh());
 const NEWEST = 50;
 const readings = [];
@@ -44,7 +44,7 @@ function showLaw(status) {
       "div",
       { title: law[name] },
       h("span", { class: "muted" }, termName(name)),
-      h("b", {}, term(number)),
+      h("b", {}, term(number, status.waiting && status.complete)),
     );
   const sum = (names) =>
     names.flatMap((name, place) => [
