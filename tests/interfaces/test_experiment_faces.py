@@ -48,7 +48,7 @@ def test_an_experiment_is_the_same_from_every_face(address: str, capsys: Capture
         assert rows[key]["shown"] == bool(truth)
     assert "took: control 10,000, new 10,000; they fit their weights" in by_http["sizes"]
     assert "took, p50: new is lower by" in by_http["verdict"]
-    assert " s is shown with a chance of 80%): between -4." in by_http["verdict"]
+    assert " s is shown with a chance of 80%): between -5.0" in by_http["verdict"]
     answer = hubbub.notebook.connect(address).experiment("new_menu")
     assert answer.document == by_http
     words = ["experiment", "new_menu", "--url", address]

@@ -29,7 +29,7 @@ from hubbub.cli.terminal.answer_tables import (
     show_top,
     show_trend,
 )
-from hubbub.client import init
+from hubbub.client import Outcome, init
 from hubbub.client.delivery.waits import Waits
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused
@@ -124,7 +124,9 @@ def test_a_path_that_cannot_be_told_disables_the_client_of_a_program() -> None:
         def __fspath__(self) -> str:
             raise FileNotFoundError("the drive is gone")
 
-    assert init(Gone()) is None
+    client = init(Gone())
+    assert client is not None
+    assert client.report("theme", "dark") is Outcome.DISABLED
 
 
 def test_a_single_report_leaves_in_development_alone(
