@@ -272,7 +272,7 @@ def test_a_witnesss_key_is_made_once_and_read_with_its_name(
 ) -> None:
     with pytest.raises(KeysUnusable, match="exists, and audits use it"):
         make_witness(tmp_path / "witness", WITNESS)
-    with pytest.raises(BadParameter, match="no spaces"):
+    with pytest.raises(BadParameter, match="a space or plus sign"):
         make_witness(tmp_path / "other", "a witness")
     public = tmp_path / "witness" / "witness.pub"
     with pytest.raises(KeysUnusable, match="make a key: hubbub keys witness"):
