@@ -237,8 +237,12 @@ class _Counts:
             edge = np.floor((t * s + hidden / truth) / (1 + t)) + 1 if truth > 0 else s + 1
             mask = edge <= s
             n, x, hidden = s[mask], edge[mask], hidden[mask]
-            at_edge = pmf(x - 1, n - 1, 0.5)
-            tail = binomial_tail(x - 2, n - 1, 0.5)  # x - 1 or more
+            # Blocks share most pairs of n and x, whose chances would take most of the time.
+            pairs = n.astype(np.int64) << 32 | x.astype(np.int64)
+            pairs, places = np.unique(pairs, return_inverse=True)
+            pair_n, pair_x = (number.astype(np.float64) for number in np.divmod(pairs, 1 << 32))
+            at_edge = pmf(pair_x - 1, pair_n - 1, 0.5)[places]
+            tail = binomial_tail(pair_x - 2, pair_n - 1, 0.5)[places]  # x - 1 or more
             gain = truth * n / 2 * t * at_edge + hidden * at_edge / 2
             loss = truth * n / 2 * expm1(central) * tail + hidden * tail
             error = FLOAT_ERROR * np.abs(gain - loss) + 1e-11 * gain
