@@ -133,7 +133,7 @@ def test_the_ledger_shows_what_a_payload_could_have_meant() -> None:
     meanings = meanings_of(metric, payload)
     assert {name for name, _ in meanings} == {
         "none",
-        *(f"{value} alone" for value in metric.values or ()),
+        *(f"only {value}" for value in metric.values or ()),
     }
     assert sum(chance for _, chance in meanings) == pytest.approx(1)
 
