@@ -13,7 +13,7 @@ function whole(text) {
   return h("details", {}, h("summary", {}, nameElement(text, LONGEST)), nameElement(text, MOST));
 }
 
-export const signed = (number, format) => (number >= 0 ? "+" : "") + format(number);
+export const signed = (number, format) => format(number).replace(/^(?![-−])/, "+");
 /** A change of a share in percentage points. */
 export const inPoints = (change) =>
   signed(Number((100 * change).toFixed(2)) + 0, (points) => points.toFixed(2));
