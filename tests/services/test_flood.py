@@ -23,7 +23,7 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.thorough
 
 # More than fits into what is given.
-FLOOD = {"memory": 42_000, "setting": 6_000}
+FLOOD = {"memory": 21_000, "setting": 6_000}
 HONEST = 60
 
 
@@ -48,7 +48,7 @@ def run(
     new_run.more = ("--max-window", "3000") if request.param == "setting" else ()
     with new_run as running:
         if request.param == "memory":
-            _give(running, 13 << 16)
+            _give(running, 13 << 15)
         yield new_run
 
 
