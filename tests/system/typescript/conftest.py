@@ -51,8 +51,6 @@ METRICS = {
             "full": ("A value", LETTERS, 3, LIE_OFTEN),
             "left": ("A value", LETTERS, 1, LIE_OFTEN),
             "worker": ("A value", LETTERS, 1, LIE_OFTEN),
-            "question_0": QUESTION,
-            "question_1": QUESTION,
         }.items()
     },
 }

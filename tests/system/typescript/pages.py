@@ -3,14 +3,13 @@
 import http.server
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import BrowserContext, Page
-from scipy.stats import binom
 
 from hubbub.errors import HubbubError
 from tests.support import asking, web
@@ -29,26 +28,6 @@ async ([metric, value]) => {
   const said = client.report(metric, value);
   await client.settled();
   return said;
-}
-"""
-# A device of each number, isolated by its name: its answers to all questions, sent at once.
-MANY = """
-async ([shuffler, first, after, atOnce, questions]) => {
-  const { open } = await import("/hubbub.js");
-  const bundle = new Uint8Array(await (await fetch("/app.hubbub")).arrayBuffer());
-  const counts = {};
-  const live = async (number) => {
-    const app = `device ${number}`;
-    const client = await open({ bundle, shuffler, holdSeconds: null, app });
-    const said = questions.map((question, at) =>
-      client.report(question, "aaaabbbccd"[(number + 3 * at) % 10]));
-    said.push(await client.close(600) ? "sent" : "waits");
-    for (const one of said) counts[one] = (counts[one] ?? 0) + 1;
-  };
-  for (let number = first; number < after; number += atOnce) {
-    await Promise.all(Array.from({ length: atOnce }, (_, at) => live(number + at)));
-  }
-  return counts;
 }
 """
 # What a browser does whose disk, or whose quota for the origin, is full.
@@ -113,14 +92,3 @@ def counted(up: Developing, metric: str, reports: int) -> Any:
     law = json.loads(up.run("status", "--format", "json"))
     assert law["balanced"], law
     return result
-
-
-def check_intervals(up: Developing, questions: Sequence[str], devices: int) -> None:
-    """The intervals of questions that MANY answered hold what these devices hold."""
-    hits = 0
-    for question in questions:
-        answer = counted(up, question, devices)
-        truth = {value: devices * "aaaabbbccd".count(value) // 10 for value in "abcd"}
-        hits += sum(value.low <= truth[value.value] <= value.high for value in answer.values)
-    # The bits of unary.oue are independent: 12 of 20, and 3 of 8.
-    assert hits >= binom.ppf(FALSE_ALARM, 4 * len(questions), 0.95), hits

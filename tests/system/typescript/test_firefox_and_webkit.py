@@ -11,10 +11,9 @@ from tests.interfaces.tab import Tab
 from tests.interfaces.webkit import needs_webkit, webkit
 from tests.support.development_server import Developing
 from tests.support.node import needs_node
-from tests.system.typescript.pages import FULL, MANY, OPEN, REPORT, check_intervals, counted, served
+from tests.system.typescript.pages import FULL, OPEN, REPORT, counted, served
 
 REPORTS = 20
-DEVICES, AT_ONCE, QUESTIONS = 100, 50, 2
 # Nobody listens there: who is offline hears as much.
 OFFLINE = "https://127.0.0.1:1"
 NO_PLACE = """
@@ -110,16 +109,6 @@ def test_reports_are_opened_and_limits_outlive_the_page(
         assert engine.flush() is True
         assert engine.dropped() == {}
     counted(up, engine.own("page"), REPORTS)
-
-
-def test_many_devices_are_counted_as_they_are(
-    engine: Engine, up: Developing, origin: str, door: str
-) -> None:
-    engine.tab.goto(origin)
-    questions = [engine.own(f"question_{number}") for number in range(QUESTIONS)]
-    outcomes = engine.tab.evaluate(MANY, [door, 0, DEVICES, AT_ONCE, questions])
-    assert outcomes == {"queued": QUESTIONS * DEVICES, "sent": DEVICES}
-    check_intervals(up, questions, DEVICES)
 
 
 def test_tabs_share_one_limit_and_one_consent(
