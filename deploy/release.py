@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -78,6 +79,8 @@ def _pack_npm(root: Path, source: Path, out: Path) -> None:
     if not modules.exists():
         raise SystemExit(f"{modules} is missing: run make typescript")
     (source / "node_modules").symlink_to(modules.resolve())
+    for unpacked in ("examples", "tests"):  # they take longer to compile than what is packed
+        shutil.rmtree(source / unpacked)
     _run(["npm", "run", "--silent", "build"], source)
     _run(["npm", "pack", "--silent"], source)
     [packed] = source.glob("*.tgz")
