@@ -179,8 +179,8 @@ BESIDE: Final[Mapping[str, Beside]] = {
     ),
     "paths": Beside(
         "Paths",
-        "Calls (a recursion is one), functions and files of hubbub that each path runs, in all its "
-        "threads: of a plain metric, with the client's state in a folder and totals in memory.",
+        "Calls, functions and files of hubbub that each path runs, in all its threads: of a plain "
+        "metric, with the client's state in a folder and totals in memory.",
         PATHS,
         paths,
     ),

@@ -52,7 +52,7 @@ limits = {{ reports_per_epoch = 10, lifetime_epsilon = 1e6 }}
 
 @dataclass(frozen=True, slots=True)
 class PathLength:
-    """What one path runs of hubbub, in all its threads; without generated code and recursion."""
+    """What one path runs of hubbub, in all its threads; without generated code."""
 
     path: str
     calls: int
@@ -94,8 +94,7 @@ def _measured(path: str, work: Callable[[], object]) -> PathLength:
     calls: Counter[CodeType] = Counter()
 
     def count(frame: FrameType, event: str, _: object) -> None:
-        is_recursion = frame.f_back is not None and frame.f_back.f_code is frame.f_code
-        if event == "call" and _is_ours(frame.f_code) and not is_recursion:
+        if event == "call" and _is_ours(frame.f_code):
             calls[frame.f_code] += 1
 
     threading.setprofile(count)
