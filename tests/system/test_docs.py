@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.catalog.values.value_kinds import KINDS
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.main import main, whole_parser
 from hubbub.installation.local_run import LocalRun, Ports
@@ -348,6 +349,13 @@ def _messages(path: Path) -> Iterator[str]:
             yield "".join(parts)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield re.sub(r"%(?:\.\d)?[sdf]", "…", node.value).replace("%%", "%")
+
+
+def test_the_table_of_the_client_has_every_kind_of_values() -> None:
+    page = (ROOT / "docs/client.md").read_text()
+    for kind in KINDS.keys() - {"rate"}:
+        assert f'| `kind = "{kind}"`' in page, kind
+    assert "| `rate = {" in page
 
 
 def test_the_documents_stay_within_their_number_of_words() -> None:

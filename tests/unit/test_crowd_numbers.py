@@ -115,8 +115,8 @@ def test_parts_too_fine_for_a_crowd_are_refused_with_the_crowd_that_would_do() -
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ('mechanism = "buckets"\nbuckets = 8\nsampled = 2\n', r"of numbers, with wave, mean\."),
-        ('mechanism = "grr"\n', r"of numbers, with wave"),
+        ('mechanism = "buckets"\nbuckets = 8\nsampled = 2\n', r"numbers with wave, mean\."),
+        ('mechanism = "grr"\n', r"numbers with wave"),
         (WAVE + '"many"\n', r"buckets"),
         ('mechanism = "wave"\n', r"buckets"),
         pytest.param(

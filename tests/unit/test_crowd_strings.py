@@ -146,9 +146,9 @@ def test_the_noise_of_its_geometry_keeps_the_promise_of_a_tree() -> None:
         (TREE.replace("bits = 20", "bits = 2"), r"bits 2 are below 10, the least"),
         (
             'mechanism = "cms"\nhashes = 4\nwidth = 64\n',
-            r'of strings, with local_hash, tree; .* or with "auto"',
+            r'strings with local_hash, tree; .* write mechanism = "auto"',
         ),
-        ('mechanism = "grr"\n', r'of strings, with local_hash, tree; .* or with "auto"'),
+        ('mechanism = "grr"\n', r'strings with local_hash, tree; .* write mechanism = "auto"'),
         pytest.param(
             AUTO + "dummies = 100\n",
             r'field "dummies": are only for listed values',

@@ -77,7 +77,10 @@ def test_people_above_most_hold_more_than_a_device_reports() -> None:
         (SETS.replace("most = 2", "most = 5"), "most 5 is outside [1, 4]"),
         (SETS.replace('kind = "set"\n', ""), "is not known for auto"),
         (SETS + "edges = [0, 1, 2]\n", "is not of a set"),
-        (SETS + "crowd = 1000\ncentral_epsilon = 1.0\n", "is of listed values, with grr; of parts"),
+        (
+            SETS + "crowd = 1000\ncentral_epsilon = 1.0\n",
+            "cannot use privset here, only listed values with grr; parts",
+        ),
     ],
 )
 def test_an_invalid_metric_of_sets_is_refused(rest: str, message: str) -> None:

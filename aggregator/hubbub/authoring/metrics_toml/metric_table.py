@@ -263,10 +263,14 @@ def _central(
             "numbers": {"domain": "number"},
         }
         goes = "; ".join(
-            f"of {what}, with {', '.join(crowd_mechanisms(kind_table))}"
+            f"{what} with {', '.join(crowd_mechanisms(kind_table))}"
             for what, kind_table in tables_by_kind.items()
         )
-        complain("crowd", f'is {goes}; or with "{AUTO}"')
+        complain(
+            "crowd",
+            f"cannot use {table.get('mechanism')} here, only {goes}; write mechanism = "
+            f'"{AUTO}" for these values, or leave central_epsilon and crowd out',
+        )
         return None
     terms = {name: table[name] for name, field in fields.items() if field.part and name in table}
     epsilon = {"epsilon": table["epsilon"]} if "epsilon" in table else {}
