@@ -16,13 +16,21 @@ from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
+from numpy.polynomial.polynomial import polyval
+from scipy.special import ndtri
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import binomial_tail, likely, pmf
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.joint_errors import coin_variances
 from hubbub.analysis.uncertainty.crossing import crossing
-from hubbub.analysis.uncertainty.intervals import FALSE_DISCOVERY_RATE, Tail, sampled
+from hubbub.analysis.uncertainty.intervals import (
+    FALSE_DISCOVERY_RATE,
+    Tail,
+    difference_of,
+    fieller,
+    sampled,
+)
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build
@@ -44,6 +52,8 @@ PRECISION: Final = 4e-5
 _MANY: Final = 1000
 # As many as a retention over a year has; a covariance is their number cubed.
 _MAX_RATIO_VALUES: Final = 54
+# Estimates of either of two numbers by which a power is averaged.
+_NODES: Final = 9
 # Probability left out when a distribution is summed.
 _CUT: Final = 1e-9
 
@@ -236,25 +246,85 @@ def ratio_error(
             "--ratio: write two shares in (0, 1], the numerator's and then the larger "
             "denominator's: --ratio 0.1 0.4"
         )
-    mechanism = _row_mechanism(plan_row)
-    size, (first, second) = question.size, np.eye(question.size)[:2]
-    base = second if is_apart else np.ones(size)
-    if not is_apart and denominator < 1 and size > 2:  # noqa: PLR2004 others have none of both
-        base = first + second
-    centred = first - first.mean(), base - base.mean()
-    none, mixed, square = coin_variances(mechanism, 1, *centred)
-    if is_apart:
-        coins = none @ _rest_even(numerator, first) + share**2 * (
-            square @ _rest_even(denominator, second)
-        )
-    else:
-        rest = base - first
-        shares = numerator * first + (denominator - numerator) * rest / rest.sum()
-        others = 1 - base
-        shares += (1 - denominator) * others / max(others.sum(), 1.0)
-        coins = (none + share * mixed + share**2 * square) @ shares
+    if not is_apart:
+        variance, _ = _ratio_variances(question, plan_row, share, denominator)
+        return sqrt(float(polyval(share, variance))) / denominator
+    first, second = np.eye(question.size)[:2]
+    centred = first - first.mean(), second - second.mean()
+    none, _, square = coin_variances(_row_mechanism(plan_row), 1, *centred)
+    coins = none @ _rest_even(numerator, first) + share**2 * (
+        square @ _rest_even(denominator, second)
+    )
     drawn = denominator * share * (1 - share)
     return sqrt(float(coins) + drawn) / (denominator * sqrt(plan_row.reports))
+
+
+def _ratio_variances(
+    question: MetricDraft, plan_row: Row, ratio: float, denominator: float
+) -> tuple[Floats, Floats]:
+    """Variances of shares of the reports, for a ratio of listed values.
+
+    Returns that of numerator - ratio * denominator, whatever the true ratio, as coefficients of a
+    polynomial in it; and the covariance of numerator and denominator if `ratio` is the true one.
+    """
+    size, first = question.size, np.eye(question.size)[0]
+    base = np.ones(size)
+    if denominator < 1 and size > 2:  # noqa: PLR2004 others have none of both
+        base[2:] = 0
+    rest, others = base - first, 1 - base
+    centred = first - first.mean(), base - base.mean()
+    coins = coin_variances(_row_mechanism(plan_row), 1, *centred)
+    step = denominator * (first - rest / rest.sum())
+    start = denominator * rest / rest.sum() + (1 - denominator) * others / max(others.sum(), 1.0)
+    cubic = np.append(coins @ start, 0.0) + np.append(0.0, coins @ step)
+    cubic += denominator * np.array([0.0, 1.0, -1.0, 0.0])
+    none, mixed, square = coins @ (start + ratio * step)
+    numerator = ratio * denominator
+    joint = numerator * (1 - denominator) - mixed / 2
+    covariance = np.array(
+        [
+            [none + numerator * (1 - numerator), joint],
+            [joint, square + denominator * (1 - denominator)],
+        ]
+    )
+    return cubic / plan_row.reports, covariance / plan_row.reports
+
+
+def ratio_power(
+    question: MetricDraft,
+    plan_row: Row,
+    ratios: tuple[float, float],
+    denominator: float,
+    reach: float,
+) -> float:
+    """Probability that the ratios of two arms, with `reports` each, are shown to differ.
+
+    Each arm has its interval by `fieller`, `reach` standard errors to either end, at equally
+    probable estimates of numerator and denominator: few reports vary both, and a ratio is at most
+    1, so that the power is not that of a normal law.
+    """
+    scores = ndtri((np.arange(_NODES) + 0.5) / _NODES)
+    scores /= scores.std()
+    along, across = np.repeat(scores, _NODES), np.tile(scores, _NODES)
+    arms = []
+    for ratio in ratios:
+        variance, covariance = _ratio_variances(question, plan_row, ratio, denominator)
+        error = sqrt(max(float(covariance[1, 1]), _CUT**2))
+        slope = float(covariance[0, 1]) / error
+        own_error = sqrt(max(float(covariance[0, 0]) - slope**2, 0.0))
+        estimates, low, high = fieller(
+            ratio * denominator + slope * along + own_error * across,
+            denominator + error * along,
+            variance[:, None],
+            np.full_like(along, error**2),
+            reach=reach,
+        )
+        arms.append(np.array([np.fmin(np.fmax(estimates, low), high), low, high]))
+    control, moved = arms
+    _, low, high = difference_of(
+        np.repeat(control, len(along), axis=1), np.tile(moved, len(along)), (0.0, 1.0)
+    )
+    return float(((low > 0) | (high < 0)).mean())
 
 
 def _row_mechanism(plan_row: Row) -> AnyMechanism:

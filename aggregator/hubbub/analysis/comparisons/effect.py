@@ -40,7 +40,9 @@ from hubbub.analysis.uncertainty.intervals import (
 
 EFFECT_PERCENTILES: Final = (50.0, 95.0)
 """Of numbers in parts, what an effect is on."""
-_POWER_REACH: Final = float(ndtri(0.8))
+SHOWN_POWER: Final = 0.8
+"""Probability with which a detectable effect is shown."""
+_POWER_REACH: Final = float(ndtri(SHOWN_POWER))
 """An effect that is this many standard errors beyond its interval's end is shown in 80%."""
 _TWO: Final = 2
 # From which on an effect changes by less than a thousandth: each at least halves what is left.

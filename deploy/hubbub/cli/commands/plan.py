@@ -12,7 +12,12 @@ import numpy as np
 
 from hubbub.aggregator.query.funnel_and_retention_totals import effect_measure
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.comparisons.effect import EFFECT_PERCENTILES, detectable_effect
+from hubbub.analysis.comparisons.effect import (
+    EFFECT_PERCENTILES,
+    SHOWN_POWER,
+    detectable_effect,
+    effect_confidence,
+)
 from hubbub.analysis.funnels_retention_and_rates import step_pairs
 from hubbub.analysis.percentiles import check_percentiles
 from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose, reach_of
@@ -48,6 +53,7 @@ from hubbub.privacy.planner import (
     plan,
     ranked,
     ratio_error,
+    ratio_power,
     reports_for,
     row,
 )
@@ -66,8 +72,6 @@ _FIGURES: Final = Group(
 _GOAL: Final = Exclusive()
 # Errors of percentiles are drawn, and known to some percent: 1.2% of reports or epsilon.
 _DRAWN_PRECISION: Final = 5e-3
-# An effect on a share is taken to move it by less than half of its range.
-_FARTHEST: Final = 0.49
 
 
 def _read_share(name: str, share: float) -> float:
@@ -370,17 +374,15 @@ def _ratio_error(
 ) -> Callable[[Row, float], float] | None:
     """The standard error of the requested ratio by a row's mechanism; None without a ratio.
 
-    Its second argument is an effect that moves the ratio: a share towards one half, a rate up.
+    Its second argument is an effect by which a rate moves up.
     """
     if (ratio := options.ratio) is None:
         return None
     numerator, denominator = ratio
-    is_rate = question.kind == "vector"
-    sign = 1 if is_rate or 2 * numerator < denominator else -1
     is_apart = options.apart or (metric is not None and isinstance(metric.value_kind, Retention))
 
     def error(row: Row, effect: float) -> float:
-        moved = numerator + sign * denominator * (effect if is_rate else min(effect, _FARTHEST))
+        moved = numerator + denominator * effect
         return ratio_error(question, row, (moved, denominator), is_apart=is_apart)
 
     return error
@@ -418,6 +420,15 @@ def _target(
                 stderrs = [error / reach_of(CONFIDENCE) for error in errors]
                 error_at = partial(np.interp, xp=(0.0, effect), fp=stderrs)
                 return detectable_effect(error_at, count, row.reports, fewest)
+            if options.ratio is not None and question.kind == "values":
+                numerator, denominator = options.ratio
+                control = numerator / denominator
+                moved = control + (effect if 2 * control < 1 else -effect)
+                arms = row.reports, row.reports
+                reach = reach_of(effect_confidence(CONFIDENCE, count, arms, 1, fewest))
+                power = ratio_power(question, row, (control, moved), denominator, reach)
+                # As far from the effect as the power is from its promise.
+                return effect * 10 ** (SHOWN_POWER - power)
             stderr_at = partial(error_of_ratio or partial(moved_error, question), row)
             return detectable_effect(stderr_at, count, row.reports, fewest)
 
