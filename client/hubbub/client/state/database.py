@@ -144,7 +144,8 @@ class Database:
     @contextlib.contextmanager
     def _lock_in_time(self) -> Iterator[None]:
         try:
-            check_stack()
+            if not self._closed:  # to close takes few calls, and nobody closes twice
+                check_stack()
         except RecursionError as error:
             raise StateBusy(f"{self._path}: the app's call stack is full; return first") from error
         with self.lock.hold(seconds_left()) as is_entered:
