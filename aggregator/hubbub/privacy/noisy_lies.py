@@ -36,7 +36,7 @@ from hubbub.privacy.third_values import AllCounts, Signals, ThirdValues, shifted
 # Each chance is a product of a few that are right to 1e-10.
 _ROUNDING: Final = 1e-9
 # So wide is a block of T, beside T; and how many there are at most, and where L is given away.
-_BLOCK: Final = 0.03
+_BLOCK: Final = 0.01
 _BLOCKS: Final = 64
 _FEW_BLOCKS: Final = 12
 # Of x, y and s together; and so many blocks of s are needed at least.
@@ -44,10 +44,10 @@ _NUMBERS: Final = 16_000_000
 _MIN_BLOCKS: Final = 2
 # Of rows and s: what stays in a processor's cache while it is summed.
 _AT_ONCE: Final = 1 << 15
-# What is known of L counts as one where it differs by about the first of these shares that leaves
-# fewer than so many.
-_ALIKE: Final = (0.1, 0.2, 0.4)
-_FEW: Final = 500
+# Of what is known of L, fewer than so many signals are kept apart; of more, those count as one that
+# differ by about the first of these shares that leaves fewer.
+_ALIKE: Final = (0.05, 0.1, 0.2, 0.4)
+_FEW: Final = 1000
 # Of what is asked about, what rows may add whose counts of third values are not used.
 _CLOSE: Final = 5e-3
 # Of `cut`, how likely a count of third values is that is left out.
@@ -244,10 +244,12 @@ class NoisyLies:
         third *= chances[is_possible] * mass
         sums = third.mean.sum(axis=1)
         third = third[sums > self.cut / len(sums) / len(self._some_totals)]
+        merged = third
         for share in _ALIKE:
-            merged = third.merged(share)
-            if len(merged.mean) < _FEW:
+            # All counts are merged already, and a second time costs 4% of epsilon.
+            if len(merged.mean) < _FEW or third.width.any():
                 break
+            merged = third.merged(share)
         tables = np.zeros((3, len(merged.mean), len(chances)))
         tables[:, :, is_possible] = merged.mean, merged.width, merged.deviation
         tables[:, :, is_possible] /= mass

@@ -5,15 +5,17 @@ L even reports are on n third values, whose dummies have the law P. The chance o
     g(z | L) = (psi_1 * ... * psi_n)(L) / Poisson(L; n theta),   psi(k) = P(z - k) Poisson(k; theta)
 
 for any theta, where * is convolution: independent Poisson numbers are spread evenly if their sum is
-known. For each z, psi is a sum of a(c, w) Binomial(k - c; w, 1/2), where w may be 0 and no a is
+known. For each z, psi is a sum of a(c, w) Binomial(k - c; w, h), where w may be 0 and no a is
 below 0. Let the adversary know c and w of each value, drawn in proportion to a. Then
 
-    L = C + Binomial(W, 1/2)
+    L = C + Binomial(W, h)
 
 with C and W the sums over all values. So W coins hide L, with the prior of C that the convolution
-of a gives. Any a will do; it is found by taking from psi as much as possible, widest first. Fewer
-coins hide less: blocks of W count as their least, and the other coins are given away.
-The law of C is computed modulo a period, which adds chances and thus rounds up.
+of a gives. Any a and h will do; a is found by taking from psi as much as possible, widest first,
+and of some h that counts whose coins vary most. Fewer coins hide less: blocks of W count as their
+least, and the other coins are given away.
+C is computed modulo a period, which adds chances and thus rounds up. W is, too, with a period that
+it exceeds less often than each L is given away for the transform's errors.
 
 Where few reports are on each value, all counts are summed: z matters only by how many values are of
 each kind of psi. Signals that are alike become one row, M. Let v be one of them, made as likely as
@@ -40,16 +42,16 @@ from hubbub.analysis.binomials import pmf
 # The least w above 0, beside the variance of what a count leaves unknown; and the others.
 _UNIT: Final = 0.6
 _WIDTHS: Final[tuple[int, ...]] = tuple(range(10, 0, -1))
+# Some h, the chances of heads.
+_HEADS: Final = (0.35, 0.45, 0.5)
 # How much is taken from psi in each round, of what may be.
 _SHARES: Final = (0.2, 0.2, 0.3, 0.3, 0.5, 0.5, 1.0)
 # Where there are more third values, the reports on the others are given away.
-_VALUES: Final = 1500
+_VALUES: Final = 6000
+# For Chernoff's bound of how large W becomes.
+_TILTS: Final = np.geomspace(1e-3, 5, 99)[:, None]
 # Of the law of W, where blocks begin.
-_QUANTILES: Final = (1e-9, 1e-6, 1e-4, 0.01, 0.1, 0.3, 0.6)
-# Of W, the share of coins that are given away so that few C are needed; and how many of these C
-# there are within a standard deviation of W coins.
-_ROUNDED: Final = 0.1
-_PLACES: Final = 3.0
+_QUANTILES: Final = (*np.logspace(-16, -2, 8), *np.linspace(0.05, 0.95, 10))
 # Of the largest of such chances: what is left out, since at the ends few places are near.
 _RARE: Final = 1e-12
 # What is added to each chance that comes out of a transform.
@@ -60,7 +62,7 @@ _FFT_ERROR: Final = 1e-14
 _MAX_REPORTS: Final = 100
 _SIZE: Final = 300
 _CELLS: Final = 60_000
-_ALIKE: Final = {0.1: 3_000, 0.2: 30_000}
+_ALIKE: Final = {0.03: 3_000, 0.1: 3_000, 0.2: 30_000}
 # By how much more rows are merged that are less than so many times as likely as what is left out.
 _COARSE: Final = 4.0
 _FREQUENT: Final = 1e5
@@ -251,101 +253,56 @@ class ThirdValues:
         listed, reach = min(values, _VALUES), len(law) // 2
         variance = float(law @ (np.arange(len(law)) - reach) ** 2)
         unit = max(1, round(_UNIT * theta * variance / (theta + variance)))
-        value_law = _part_sum(law, poisson(np.arange(most + 1.0), theta), unit)
+        reports = poisson(np.arange(most + 1.0), theta)
+        widths = np.arange(_WIDTHS[0] + 1)
+        heads, value_law = max(
+            ((heads, _part_sum(law, reports, unit, heads)) for heads in _HEADS),
+            key=lambda option: option[0] * (1 - option[0]) * float(widths @ option[1].sum(axis=1)),
+        )
         period = next_fast_len(max(period, most + 1), real=True)
-        padded = np.zeros((listed * _WIDTHS[0] + 1, period))
-        padded[: len(value_law), : most + 1] = value_law
+        growth = np.log(np.exp(_TILTS * widths) @ value_law.sum(axis=1))
+        max_units = float(((listed * growth[:, None] - np.log(_FFT_ERROR / 2)) / _TILTS).min())
+        padded = np.zeros((next_fast_len(int(max_units) + len(widths), real=True), period))
+        padded[: len(widths), : most + 1] = value_law
         turns = np.exp(-2j * np.pi * np.arange(period // 2 + 1) / period)
         spectrum = rfft2(padded) ** listed * np.exp((values - listed) * theta * (turns - 1))
         chances = np.maximum(irfft2(spectrum, padded.shape), 0.0)
         cumulative = np.cumsum(chances.sum(axis=1))
         starts = np.union1d([0], np.searchsorted(cumulative, _QUANTILES)).tolist()
-        # The law of so many coins, which are given away, is ((1 + turn) / 2) ** coins.
+        # Of so many coins, which are given away, the law is (1 - heads + heads * turn) ** coins.
         lengths = np.diff(np.append(starts, len(padded)))
         coins = (np.arange(len(padded)) - np.repeat(starts, lengths))[:, None] * unit
-        with_coins = rfft(chances) * ((1 + turns) / 2) ** coins
+        with_coins = rfft(chances) * (1 - heads + heads * turns) ** coins
         laws_of_c = irfft(np.add.reduceat(with_coins, starts), period)
         blocks = [
-            CoinBlock.of(start * unit, np.maximum(law_of_c, 0.0) + _FFT_ERROR)
+            CoinBlock(start * unit, heads, np.maximum(law_of_c, 0.0) + _FFT_ERROR)
             for start, law_of_c in zip(starts, laws_of_c, strict=True)
         ]
         return cls(values * theta, tuple(blocks))
 
     def views(self, on_third: Floats) -> Signals:
         """As those of `AllCounts`."""
-        chances, known = zip(*(block.views(on_third) for block in self.blocks), strict=True)
-        views = np.concatenate([*chances, np.diag(sum(known))], axis=1)
+        views = np.concatenate([block.views(on_third) for block in self.blocks], axis=1)
         views = views[:, views.any(axis=0)]
         return Signals.certain(views.T / poisson(on_third, self.mean))
 
 
 @dataclass(frozen=True)
 class CoinBlock:
-    """The least W of a block, and chances of C modulo their number.
-
-    Few C are as good as all: with W = U + V,
-
-        Binomial(L - c; W) = sum over all i of Binomial(i - c; U) Binomial(L - i; V)
-
-    which is almost the same, times `step`, over each multiple i of `step`. For each c the share of
-    this sum that is nowhere above the left side counts, as `shares` has it for each c modulo
-    `step`; of the rest L is given away.
-    """
+    """The least W of a block, h, and chances of C modulo their number."""
 
     coins: int
+    heads: float
     chances: Floats
-    step: int
-    shares: Floats
 
-    @classmethod
-    def of(cls, coins: int, chances: Floats) -> Self:
-        """Of this least W, with the shares that its few C take."""
-        step = max(1, int(coins**0.5 / 2 / _PLACES))
-        if step == 1:
-            return cls(coins, chances, step, np.ones(1))
-        block = cls(coins, chances, step, np.ones(step))
-        c = np.arange(step)
-        numbers = np.arange(coins + step)
-        all_places = block._heads(numbers, c, coins)
-        multiples = np.arange(0, coins + step, step)
-        rounded = block._rounded(multiples, c)
-        few_heads = block._heads(numbers, multiples, block._hidden, _RARE) @ rounded
-        has_few = few_heads > 0
-        ratios = np.ones(few_heads.shape)
-        ratios[has_few] = all_places[has_few] / few_heads[has_few]
-        return cls(coins, chances, step, np.minimum(ratios.min(axis=0), 1.0) * (1 - 1e-9))
-
-    def views(self, on_third: Floats) -> tuple[Floats, Floats]:
-        """For each L the chances of each C; and that L itself is known."""
-        c = np.arange(on_third.min() - self.coins, on_third.max() + 1).astype(np.intp)
-        chances = self.chances[c % len(self.chances)]
-        numbers = on_third.astype(np.intp)
-        if self.step == 1:
-            return self._heads(numbers, c, self.coins) * chances, np.zeros(len(numbers))
-        first = -(-c[0] // self.step) * self.step
-        multiples = np.arange(first, c[-1] + self.coins - self._hidden + 1, self.step)
-        visible = self._rounded(multiples, c) @ (chances * self.shares[c % self.step])
-        views = self._heads(numbers, multiples, self._hidden, _RARE) * visible
-        all_views = self._heads(numbers, c, self.coins) @ chances
-        return views, np.maximum(all_views * (1 + 1e-9) - views.sum(axis=1), 0.0)
-
-    @property
-    def _hidden(self) -> int:
-        return self.coins - int(_ROUNDED * self.coins)
-
-    def _rounded(self, multiples: _Numbers, c: _Numbers) -> Floats:
-        """For each c, the chances of each multiple."""
-        return self.step * self._heads(multiples, c, self.coins - self._hidden, _RARE)
-
-    @staticmethod
-    def _heads(numbers: _Numbers, starts: _Numbers, coins: int, rare: float = 0.0) -> Floats:
-        """Chances of each number if so many coins are added to each start, but for `rare` ones."""
-        heads = numbers[:, None] - starts
-        heads[(heads < 0) | (heads > coins)] = coins + 1
-        chances = pmf(np.arange(coins + 1), coins, 0.5)
-        chances[chances < rare * chances.max()] = 0.0
-        result: Floats = np.append(chances, 0.0)[heads]
-        return result
+    def views(self, on_third: Floats) -> Floats:
+        """For each L the chances of each C."""
+        c = np.arange(on_third.min() - self.coins, on_third.max() + 1)
+        heads = np.append(pmf(np.arange(self.coins + 1), self.coins, self.heads), 0.0)
+        numbers = (on_third[:, None] - c).astype(np.intp)
+        numbers[(numbers < 0) | (numbers > self.coins)] = self.coins + 1
+        views: Floats = heads[numbers] * self.chances[c.astype(np.intp) % len(self.chances)]
+        return views
 
 
 def poisson(numbers: Floats, mean: float) -> Floats:
@@ -361,7 +318,7 @@ def shifted_chances(law: Floats, numbers: int) -> Floats:
     return np.where(is_inside, law[np.clip(indexes, 0, len(law) - 1)], 0.0)
 
 
-def _part_sum(law: Floats, reports: Floats, unit: int) -> Floats:
+def _part_sum(law: Floats, reports: Floats, unit: int, heads: float) -> Floats:
     """The sum of a(c, w) over all z, for w in units and c: what the sum of psi is parted into."""
     k = np.arange(len(reports))
     remainder = shifted_chances(law, len(reports)) * reports
@@ -370,8 +327,8 @@ def _part_sum(law: Floats, reports: Floats, unit: int) -> Floats:
     reach = int(4 * unit**0.5) + 2
     for units in _WIDTHS:
         width = units * unit
-        coins = pmf(np.arange(width + 1), width, 0.5)
-        first = np.round(middles - width / 2).astype(np.intp)
+        coins = pmf(np.arange(width + 1), width, heads)
+        first = np.round(middles - width * heads).astype(np.intp)
         for share in _SHARES:
             for offset in sorted(range(-reach, reach + 1), key=abs):
                 starts = first + offset
