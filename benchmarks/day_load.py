@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.stock import METRIC, Stock, sealed_stock
-from hubbub.errors.authorities import trusting
+from hubbub.errors.tls_authorities import trusting
 from hubbub.installation.local_run import LocalRun
 from hubbub.simulation.load_devices import Times
 

@@ -20,7 +20,7 @@ from benchmarks.own import own_hubbub
 from benchmarks.stock import METRIC, Stock, sealed_stock
 from hubbub.client import SealedReport, transport_to
 from hubbub.client.transport.http_connection import REPORTS_PATH, REPORTS_TYPE
-from hubbub.errors.authorities import trusting
+from hubbub.errors.tls_authorities import trusting
 from hubbub.installation.child_process import free_port
 from hubbub.installation.local_run import LocalRun
 from hubbub.wire.v1.report_pb2 import SealedReport as Message

@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.answers import CATALOG, EPOCHS, VALUES
 from benchmarks.measure import Row
 from benchmarks.own import own_redis
-from hubbub.aggregator.object_storage import Place
+from hubbub.aggregator.exported_files import Place
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery

@@ -25,7 +25,7 @@ from hubbub.analysis.families.draw_totals import Counts
 from hubbub.conservation import Window
 from hubbub.mechanisms import build
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 
 _BATCH: Final = 5000
 _TAG_BYTES: Final = 16

@@ -10,11 +10,11 @@ from benchmarks.measure import Row, rate
 from benchmarks.own import counted, times
 from hubbub.analysis.answering import answer
 from hubbub.analysis.comparisons.change import changes
-from hubbub.analysis.estimators.fast_pure_estimates import walsh_hadamard
+from hubbub.analysis.estimators.fast_support_counts import walsh_hadamard
 from hubbub.analysis.families import draw
 from hubbub.analysis.families.listed import estimates_of
-from hubbub.analysis.strings.decode import decode
-from hubbub.analysis.strings.decode_equations import bloom_places
+from hubbub.analysis.strings.rappor_decoding import decode
+from hubbub.analysis.strings.rappor_equations import bloom_places
 from hubbub.mechanisms import SystemBits, Totals, build
 from hubbub.mechanisms.rappor import Rappor
 

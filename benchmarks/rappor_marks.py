@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Mask
-from hubbub.analysis.strings.decode import decode_counts
-from hubbub.analysis.strings.decode_equations import Collection, Places
+from hubbub.analysis.strings.rappor_decoding import decode_counts
+from hubbub.analysis.strings.rappor_equations import Collection, Places
 from hubbub.analysis.uncertainty.intervals import stand_out
 from hubbub.cli.commands.rappor import read_collection, read_map
 from tests.support.simulated_rappor import LAWS, Setting, simulate

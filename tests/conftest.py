@@ -29,7 +29,7 @@ from tests.support.devices import Device
 from tests.support.moment import far_from_midnight, now
 
 if TYPE_CHECKING:
-    from hubbub.runtime.redis.command_lists import RedisServer
+    from hubbub.runtime.redis.command_sender import RedisServer
 
 forget_the_caller(os.environ)
 hear_interrupts()

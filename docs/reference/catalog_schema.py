@@ -17,8 +17,8 @@ from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.fields.field import fields_of
 from hubbub.fields.kinds import Schema
+from hubbub.fields.nested_tables import field_schema, object_schema
 from hubbub.fields.rules import NAME
-from hubbub.fields.tables import field_schema, object_schema
 from hubbub.mechanisms import REGISTRY
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from types import ModuleType
 
-import hubbub.aggregator.metrics
+import hubbub.aggregator.prometheus_metrics
 import hubbub.issuer.issuing
 import hubbub.relay.forwarding
-import hubbub.shuffler.metrics
+import hubbub.shuffler.prometheus_metrics
 from docs.reference.tables import prose
 from hubbub.aggregator.web import gauges
 from hubbub.runtime.monitoring import declaration
@@ -38,9 +38,9 @@ def page() -> str:
                 "## Both services\n\n",
                 _list(declared(declaration)),
                 "## The shuffler\n\n",
-                _list(declared(hubbub.shuffler.metrics)),
+                _list(declared(hubbub.shuffler.prometheus_metrics)),
                 "## The aggregator\n\n",
-                _list(declared(hubbub.aggregator.metrics)),
+                _list(declared(hubbub.aggregator.prometheus_metrics)),
                 "## The relay\n\n",
                 _list(declared(hubbub.relay.forwarding)),
                 "## The issuer\n\n",

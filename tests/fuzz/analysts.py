@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hubbub.aggregator.object_storage import to_csv
+from hubbub.aggregator.exported_files import to_csv
 from hubbub.cli.commands.query import show_breakdown, show_cross
 from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
 from hubbub.cli.terminal.output import table

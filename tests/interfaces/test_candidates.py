@@ -20,7 +20,7 @@ from hubbub.bundles import read_bundle
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, CatalogInvalid, StoreFull, StoreUnavailable, UnknownList
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import MemoryServer
+from hubbub.runtime.redis.command_sender import MemoryServer
 from tests.interfaces.running_aggregator import STRINGS, House
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml

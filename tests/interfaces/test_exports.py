@@ -19,7 +19,7 @@ import pytest
 from pyarrow import parquet
 
 from docs.reference.prometheus import declared
-from hubbub.aggregator.object_storage import Place
+from hubbub.aggregator.exported_files import Place
 from hubbub.aggregator.publishing.estimates_table import EstimatesTable
 from hubbub.aggregator.publishing.publisher import (
     AlertPublisher,
@@ -39,7 +39,7 @@ from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter
 from hubbub.installation.child_process import free_port
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import MemoryServer
+from hubbub.runtime.redis.command_sender import MemoryServer
 from tests.interfaces.running_aggregator import DAYS, House
 from tests.support import web
 from tests.support.alerting_metrics import engine_of, signed_in

@@ -21,7 +21,7 @@ from hubbub.aggregator.access.sessions import Begun, EndedSessions
 from hubbub.aggregator.query import QueryEngine
 from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.runtime.oidc.signed_claims import check_claims
-from hubbub.runtime.redis.command_lists import MemoryServer
+from hubbub.runtime.redis.command_sender import MemoryServer
 from tests.interfaces.browser import Watched
 from tests.support import web
 from tests.support.bundles import metric_text

@@ -8,7 +8,7 @@ import pytest
 from hubbub.aggregator.query.marks import Mark, Marks, check_mark
 from hubbub.errors import BadParameter, UnknownMark, UnknownMetric
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import MemoryServer
+from hubbub.runtime.redis.command_sender import MemoryServer
 from tests.interfaces.running_aggregator import House
 from tests.support import web
 

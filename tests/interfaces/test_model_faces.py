@@ -19,7 +19,7 @@ from hubbub.bundles.model_state import open_models
 from hubbub.cli.main import main
 from hubbub.errors import TotalsUnreadable
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import MemoryServer
+from hubbub.runtime.redis.command_sender import MemoryServer
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import TAUGHT, House
 from tests.support import web

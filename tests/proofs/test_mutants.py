@@ -11,10 +11,10 @@ from hubbub.errors import BadPayload, ProofFailed
 from hubbub.fields.frozen import frozen
 from hubbub.mechanisms import REGISTRY, AnyMechanism, BitSource, Probability, build
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
-from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.pure_protocols import Pure
 from hubbub.mechanisms.subset import SubsetSelection
-from hubbub.mechanisms.subsets import choose
 from hubbub.mechanisms.unary import OptimizedUnary, SymmetricUnary
+from hubbub.mechanisms.uniform_subsets import choose
 from hubbub.privacy.proofs.enumeration import PROOFS
 
 pytestmark = pytest.mark.thorough

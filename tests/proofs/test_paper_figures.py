@@ -8,7 +8,7 @@ import math
 import pytest
 
 from hubbub.mechanisms import AnyMechanism, build
-from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.pure_protocols import Pure
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 

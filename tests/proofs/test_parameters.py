@@ -13,11 +13,11 @@ from hubbub.mechanisms import (
     Totals,
     build,
 )
-from hubbub.mechanisms.answer_parts import cell_names, listed_parts, parts_of
 from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.part_tables import cell_names, listed_parts, parts_of
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.mechanisms.projective_geometry import Incidence, primes
-from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.pure_protocols import Pure
 from hubbub.mechanisms.registry import described_parameters, names_of
 from hubbub.mechanisms.string_bits import spell
 from hubbub.mechanisms.tree import PrefixTree

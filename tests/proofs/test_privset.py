@@ -9,7 +9,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.privset import PrivSet
 from hubbub.mechanisms.probability import log_at_least
-from hubbub.mechanisms.subsets import members, numbered
+from hubbub.mechanisms.uniform_subsets import members, numbered
 from hubbub.privacy.proofs.enumeration import distribution, ratios_are_within_the_claim
 
 

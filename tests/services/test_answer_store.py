@@ -13,12 +13,12 @@ import redis.asyncio
 from hubbub.aggregator.publishing.answer_refresher import EstimateKeeper
 from hubbub.aggregator.query import EpochRange, EstimateQuery, Page, QueryEngine
 from hubbub.aggregator.query.answer_store import AnswerStore
-from hubbub.aggregator.retention import delete_totals
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.aggregator.totals_deletion import delete_totals
 from hubbub.catalog import epoch_at
 from hubbub.conservation import Window
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import MemoryServer, RedisServer
+from hubbub.runtime.redis.command_sender import MemoryServer, RedisServer
 from tests.conftest import CatalogFiles
 from tests.support.servers import redis_server
 from tests.support.stores import commit_of

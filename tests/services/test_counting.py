@@ -22,7 +22,7 @@ from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull, StoreUnav
 from hubbub.mechanisms import Totals
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.runtime.trusted_time import Clocks
 from hubbub.sealing.hpke import seal, seal_info
 from tests.conftest import CatalogFiles

@@ -18,7 +18,7 @@ from hubbub.conservation import Window, sum_terms
 from hubbub.conservation import balances as balanced
 from hubbub.errors import BadParameter, BadPayload, StoreUnavailable
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.shuffler import crowd_pool as crowds_module
 from hubbub.shuffler.crowd_pool import Crowds

@@ -20,7 +20,7 @@ from scipy.stats import binom
 from hubbub.conservation import Window, balances
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.sealing.count_dummies import CountNoise
 from hubbub.sealing.value_dummies import ValueNoise
 from hubbub.shuffler import crowd_release as departures_module

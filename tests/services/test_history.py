@@ -26,7 +26,7 @@ from hubbub.cli.main import main
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BadParameter
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.shuffler.pool import Pool
 from hubbub.simulation.demo_history import DAYS, Day, days_before, drawn_notice, write_history
 from tests.support.crowds import crowd_in

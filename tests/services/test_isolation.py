@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pytest
 
 from hubbub.conservation import Window
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.shuffler.mixing_policy import Policy, Take
 from hubbub.shuffler.pool import Pool
 

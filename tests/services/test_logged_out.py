@@ -20,7 +20,7 @@ from hubbub.aggregator.access.sessions import (
 )
 from hubbub.errors import ServiceUnavailable, StoreUnavailable
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import MemoryServer, RedisServer
+from hubbub.runtime.redis.command_sender import MemoryServer, RedisServer
 
 ISSUER = "http://127.0.0.1:9"
 

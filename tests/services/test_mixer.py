@@ -17,7 +17,7 @@ from hubbub.errors import BadParameter, StoreUnavailable
 from hubbub.runtime.loop_clock import Clock
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.runtime.trusted_time import Clocks
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.mixer import Mixer

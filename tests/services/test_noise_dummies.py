@@ -14,7 +14,7 @@ from hubbub.conservation import Window, balances
 from hubbub.errors import BadPayload
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.sealing.count_dummies import CountNoise
 from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.sealing.value_dummies import ValueNoise

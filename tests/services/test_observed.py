@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-import hubbub.aggregator.metrics
-import hubbub.shuffler.metrics
+import hubbub.aggregator.prometheus_metrics
+import hubbub.shuffler.prometheus_metrics
 from docs.reference.prometheus import declared
 from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
@@ -115,7 +115,11 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
         unseen = {"hubbub_throttled_calls_total", "hubbub_alert"}
         assert metric_names - exposed <= unseen
         # Nothing is told that is not declared, and all that is declared is told.
-        modules = (declaration, hubbub.shuffler.metrics, hubbub.aggregator.metrics)
+        modules = (
+            declaration,
+            hubbub.shuffler.prometheus_metrics,
+            hubbub.aggregator.prometheus_metrics,
+        )
         metrics = [metric for module in modules for metric in declared(module)]
         families = {re.sub("_(bucket|sum|count|created)$", "", name) for name in exposed}
         hubbub_families = {name for name in families if name.startswith("hubbub_")}

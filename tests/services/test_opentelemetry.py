@@ -24,7 +24,7 @@ from hubbub.client import Outcome
 from hubbub.client.opentelemetry import Named, PrivateMetricExporter
 from hubbub.client.testing import memory_client
 from hubbub.errors import BadParameter
-from hubbub.runtime.redis.command_lists import MemoryServer
+from hubbub.runtime.redis.command_sender import MemoryServer
 from tests.support import web
 from tests.support.alerting_metrics import engine_of, signed_in
 from tests.support.bundles import Signed

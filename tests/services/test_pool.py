@@ -14,7 +14,7 @@ from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.shuffler.group_commit import Intake
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool import Pool

@@ -26,7 +26,7 @@ from hubbub.installation.child_process import free_port
 from hubbub.issuer.issuing import allow
 from hubbub.mechanisms import Totals
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import RedisServer, lua
+from hubbub.runtime.redis.command_sender import RedisServer, lua
 from hubbub.sealing.count_dummies import CountNoise
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.mixing_policy import CrowdTake, Take

@@ -12,9 +12,15 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.query.answer_store import AnswerStore
-from hubbub.aggregator.retention import Retention, days_of, delete_totals, length_of, read_promises
 from hubbub.aggregator.store.contract import Outcome, TotalsStore
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.aggregator.totals_deletion import (
+    Retention,
+    days_of,
+    delete_totals,
+    length_of,
+    read_promises,
+)
 from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, epoch_at, epoch_start
@@ -24,7 +30,7 @@ from hubbub.epochs import epoch_date
 from hubbub.errors import CatalogInvalid
 from hubbub.installation import totals_connection
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import MemoryServer, RedisServer
+from hubbub.runtime.redis.command_sender import MemoryServer, RedisServer
 from hubbub.runtime.trusted_time import Clocks
 from tests.conftest import CATALOG, CatalogFiles
 from tests.support.bundles import make_signed

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.shuffler import crowd_pool as crowds_module
 from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool import Pool

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import redis.asyncio
 
-from hubbub.aggregator.object_storage import Place
+from hubbub.aggregator.exported_files import Place
 from hubbub.aggregator.publishing.publisher import DeliveryLog, EpochPublisher, Folder
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answer_store import AnswerStore
@@ -38,7 +38,7 @@ from hubbub.conservation import Window, sum_terms
 from hubbub.errors import StoreUnavailable, TotalsUnreadable
 from hubbub.mechanisms import Totals
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 from tests.conftest import CatalogFiles
 from tests.support.fakes import MemoryStore
 from tests.support.servers import redis_server

@@ -27,8 +27,8 @@ from hubbub.installation.local_run import ACCOUNT_KEY, ACCOUNTS, LocalRun, Ports
 from hubbub.issuer.accounts import Accounts, add_account
 from hubbub.issuer.issuing import allow
 from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, read_gateway
-from hubbub.programs.issuer_key import read_token_key
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.programs.issuer_key_file import read_token_key
+from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys

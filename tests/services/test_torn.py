@@ -17,7 +17,7 @@ from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.conservation import Window
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.shuffler.mixing_policy import CrowdTake, Take
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid

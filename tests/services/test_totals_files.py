@@ -11,23 +11,23 @@ import numpy as np
 import pytest
 from pyarrow import fs
 
-from hubbub.aggregator.object_storage import Place
+from hubbub.aggregator.exported_files import Place
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.retention import Retention, delete_totals
 from hubbub.aggregator.store.contract import Outcome, WindowTotals
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.store.redis_and_files import FiledStore
+from hubbub.aggregator.totals_deletion import Retention, delete_totals
 from hubbub.bundles import Bundle
 from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused, StoreUnavailable, TotalsUnreadable
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import MemoryServer
+from hubbub.runtime.redis.command_sender import MemoryServer
 from hubbub.runtime.trusted_time import Clocks
 from tests.conftest import CatalogFiles
 from tests.support.fakes import MemoryStore
@@ -285,7 +285,7 @@ async def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
         assert "is damaged or not a file of totals" in await refusal()
     place.write(path, whole[second])
     assert "has the totals of theme:20001" in await refusal()
-    from hubbub.aggregator.object_storage import to_parquet
+    from hubbub.aggregator.exported_files import to_parquet
 
     place.write(path, to_parquet([{"count": 1}]))
     assert "is a Parquet file without totals" in await refusal()

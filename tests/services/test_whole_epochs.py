@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.shuffler.mixing_policy import CrowdTake, Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table

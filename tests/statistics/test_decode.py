@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.analysis.strings.decode import Decoded, decode, decode_counts, shrunk
-from hubbub.analysis.strings.decode_equations import (
+from hubbub.analysis.strings.rappor_decoding import Decoded, decode, decode_counts, shrunk
+from hubbub.analysis.strings.rappor_equations import (
     Collection,
     Design,
     bloom_places,

@@ -10,7 +10,7 @@ from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.distribution import smooth, unbiased
 from hubbub.analysis.families.listed import estimates_of
 from hubbub.analysis.families.sketch import Sketch, Sketches, buckets
-from hubbub.analysis.strings.decode_equations import sketch_buckets
+from hubbub.analysis.strings.rappor_equations import sketch_buckets
 from hubbub.errors import BadParameter, BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build, tally
 from hubbub.mechanisms.cms import CountMeanSketch

@@ -21,9 +21,9 @@ from hubbub.authoring.crowds.crowd_strings_and_parts import cell_variance
 from hubbub.catalog import Crowd
 from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.mechanisms import KeyedBits, Totals
-from hubbub.mechanisms.answer_parts import listed_parts
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.part_tables import listed_parts
 from hubbub.privacy.exact_accountant import ExactAccountant
 from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch

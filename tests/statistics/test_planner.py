@@ -28,7 +28,7 @@ from hubbub.mechanisms.number_range import PLACES
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
 from hubbub.privacy.proofs.enumeration import SMALL, rows
-from hubbub.simulation.rank_goals import rank_error, share_errors
+from hubbub.simulation.percentile_goals import rank_error, share_errors
 from tests.support.commands import Capture, document_of, output_of, refusal_of
 
 pytestmark = pytest.mark.thorough

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw_epochs
-from hubbub.analysis.strings.decode_equations import Collection, Places, bloom_places
+from hubbub.analysis.strings.rappor_equations import Collection, Places, bloom_places
 from hubbub.mechanisms.rappor import Rappor
 
 LAWS: dict[str, Callable[[Floats], Floats]] = {

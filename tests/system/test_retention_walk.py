@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from hubbub.aggregator.retention import Retention, read_promises
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.aggregator.totals_deletion import Retention, read_promises
 from hubbub.authoring import read_catalog
 from hubbub.catalog import EPOCH_SECONDS, epoch_at
 from hubbub.cli.main import main

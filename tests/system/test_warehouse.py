@@ -24,7 +24,7 @@ import httpx2
 import numpy as np
 import pytest
 
-from hubbub.aggregator.object_storage import Place
+from hubbub.aggregator.exported_files import Place
 from hubbub.aggregator.publishing.estimates_table import EstimatesTable
 from hubbub.aggregator.publishing.publisher import EpochPublisher
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter

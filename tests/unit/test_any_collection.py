@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.analysis.strings.decode import decode_counts
-from hubbub.analysis.strings.decode_equations import Collection
+from hubbub.analysis.strings.rappor_decoding import decode_counts
+from hubbub.analysis.strings.rappor_equations import Collection
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms.probability import Probability
 from hubbub.mechanisms.two_step_response import channel

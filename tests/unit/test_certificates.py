@@ -19,7 +19,7 @@ import pytest
 from cryptography import x509
 
 from hubbub.client import Client, MemoryState, SealedReport, transport_to
-from hubbub.errors.authorities import trusting
+from hubbub.errors.tls_authorities import trusting
 from hubbub.installation.certificate_authorities import renew_certificates, write_certificates
 from hubbub.runtime.tls import SERVERS, authorities_of
 from tests.support.bundles import Signed

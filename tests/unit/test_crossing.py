@@ -4,7 +4,7 @@ from math import inf, log
 
 import pytest
 
-from hubbub.analysis.uncertainty.crossing import crossing
+from hubbub.analysis.uncertainty.limit_search import crossing
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.aggregator.learning import ModelLearner, Rounds
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.models import LearnedModel, learned_model
+from hubbub.aggregator.query.learned_models import LearnedModel, learned_model
 from hubbub.authoring import read_catalog
 from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.authoring.code_modules import typescript_module
@@ -48,7 +48,7 @@ from hubbub.privacy.epsilon_words_and_advice import advice
 from hubbub.privacy.leaflet_and_claims import leaflet
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.audit import Check, audit_metric
-from hubbub.runtime.redis.command_lists import MemoryServer
+from hubbub.runtime.redis.command_sender import MemoryServer
 from hubbub.runtime.trusted_time import Clocks
 from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.signing.sign_bundle import sign_models

@@ -23,7 +23,7 @@ from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.conservation import Window
 from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build
-from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.pure_protocols import Pure
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing.value_dummies import ValueNoise
 from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of

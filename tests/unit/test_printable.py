@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.aggregator.object_storage import inert, to_csv
+from hubbub.aggregator.exported_files import inert, to_csv
 from hubbub.cli.commands import rappor
 from hubbub.cli.main import main
 from hubbub.cli.terminal import output

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
-from hubbub.aggregator.object_storage import to_csv
+from hubbub.aggregator.exported_files import to_csv
 from hubbub.conservation import TERMS
 from hubbub.notebook import Answer
 from hubbub.query_results.cell_text import cell, columns_of, title

@@ -4,8 +4,8 @@ import ast
 from pathlib import Path
 from types import ModuleType
 
-import hubbub.aggregator.metrics
-import hubbub.shuffler.metrics
+import hubbub.aggregator.prometheus_metrics
+import hubbub.shuffler.prometheus_metrics
 from docs.reference.prometheus import declared
 from hubbub.aggregator.web import gauges
 from hubbub.runtime.monitoring import declaration
@@ -38,8 +38,8 @@ def test_the_reference_describes_exactly_the_prometheus_series() -> None:
     by_itself = {REPORTS, STORE_UP, STAGE_SECONDS, BATCH_REPORTS}
     by_itself |= {BUILD_INFO, CERTIFICATE_DAYS_LEFT}
     for path, module in (
-        ("shuffler/hubbub/shuffler/__main__.py", hubbub.shuffler.metrics),
-        ("aggregator/hubbub/aggregator/__main__.py", hubbub.aggregator.metrics),
+        ("shuffler/hubbub/shuffler/__main__.py", hubbub.shuffler.prometheus_metrics),
+        ("aggregator/hubbub/aggregator/__main__.py", hubbub.aggregator.prometheus_metrics),
     ):
         assert _series(path, module) | by_itself == {*declared(declaration), *declared(module)}
         for series in (*declared(declaration), *declared(module), *declared(gauges)):

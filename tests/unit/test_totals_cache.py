@@ -22,7 +22,7 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
-from hubbub.runtime.redis.command_lists import MemoryServer
+from hubbub.runtime.redis.command_sender import MemoryServer
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryStore

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from hubbub.aggregator.access.audit_trail import AuditTrail
 from hubbub.aggregator.access.callers import access_of
 from hubbub.aggregator.access.sessions import EndedSessions
+from hubbub.aggregator.exported_files import Place
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.development_reports import Arrivals
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.learning import ModelLearner
-from hubbub.aggregator.metrics import BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS
-from hubbub.aggregator.object_storage import Place
+from hubbub.aggregator.prometheus_metrics import BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS
 from hubbub.aggregator.publishing.answer_refresher import EstimateKeeper
 from hubbub.aggregator.publishing.estimates_table import EstimatesTable
 from hubbub.aggregator.publishing.otlp import collector
@@ -43,13 +43,13 @@ from hubbub.aggregator.reload import (
     describe,
     files,
 )
-from hubbub.aggregator.retention import Retention
 from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.settings import Settings, limited, parse
 from hubbub.aggregator.store.contract import DeletableTotals
 from hubbub.aggregator.store.files import LISTED_SECONDS, FileTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.store.redis_and_files import FiledStore
+from hubbub.aggregator.totals_deletion import Retention
 from hubbub.bundles import Bundle
 from hubbub.errors.development_messages import NOTICES
 from hubbub.keys.opening_keys import read_opening_keys
@@ -63,7 +63,7 @@ from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import Loop, run_service, serve_until_signal
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import Memory, RedisServer
+from hubbub.runtime.redis.command_sender import Memory, RedisServer
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.server import Server
 from hubbub.runtime.trusted_time import Clocks

@@ -24,7 +24,7 @@ from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.conservation import Window
 from hubbub.errors import HubbubError, TotalsUnreadable
-from hubbub.runtime.redis.command_lists import Hashes
+from hubbub.runtime.redis.command_sender import Hashes
 from hubbub.runtime.trusted_time import Clocks
 
 _KEY: Final = "aggregator:model:"

@@ -18,7 +18,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.ranks import Ranks
-from hubbub.analysis.uncertainty.crossing import crossing
+from hubbub.analysis.uncertainty.limit_search import crossing
 from hubbub.errors import BadParameter
 
 PERCENTILES: Final = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0)

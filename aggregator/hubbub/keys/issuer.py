@@ -18,7 +18,7 @@ from hubbub.errors.installing import install_with
 from hubbub.keys.operator import read
 from hubbub.oblivious.key_config import key_config, read_config
 from hubbub.programs.atomic_write import locked, refuse_unwritable, replace_file
-from hubbub.programs.issuer_key import KEY_BYTES, TOKEN_KEY
+from hubbub.programs.issuer_key_file import KEY_BYTES, TOKEN_KEY
 from hubbub.programs.text_files import read_list
 
 _PUBLIC: Final = "tokens.pub"

@@ -23,7 +23,6 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import binomial_tail, likely, pmf
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.joint_errors import coin_variances
-from hubbub.analysis.uncertainty.crossing import crossing
 from hubbub.analysis.uncertainty.intervals import (
     FALSE_DISCOVERY_RATE,
     Tail,
@@ -31,12 +30,13 @@ from hubbub.analysis.uncertainty.intervals import (
     fieller,
     sampled,
 )
+from hubbub.analysis.uncertainty.limit_search import crossing
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build
 from hubbub.mechanisms.number_range import PLACES
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
-from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.pure_protocols import Pure
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 
 Target = Callable[["Row"], float]

@@ -23,8 +23,8 @@ from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.printable import visible
 from hubbub.fields.field import loaded
+from hubbub.fields.nested_tables import table_of
 from hubbub.fields.rules import as_table, as_tuple, int_if_whole
-from hubbub.fields.tables import table_of
 
 # Versions for content that older SDKs would misread: grown lists of values, and tokens.
 VERSION_OF_GROWN: Final = 2

@@ -43,10 +43,10 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import Entry, dumped, part, setting, settings
 from hubbub.fields.frozen import set_derived
+from hubbub.fields.nested_tables import table_of
 from hubbub.fields.rules import metric_name_of
-from hubbub.fields.tables import table_of
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, build, parameters
-from hubbub.mechanisms.answer_parts import parts_of
+from hubbub.mechanisms.part_tables import parts_of
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.sealing.kems import KEMS, SEAL_BYTES, X25519, Kem
 

@@ -17,7 +17,7 @@ from hubbub.errors import BadParameter
 from hubbub.fields.field import check
 from hubbub.fields.rules import NAME
 from hubbub.mechanisms import REGISTRY, AnyMechanism
-from hubbub.mechanisms.answer_parts import cell_names
+from hubbub.mechanisms.part_tables import cell_names
 from hubbub.sealing.kems import SEAL_BYTES, X25519, Kem
 
 # A batch is sent as one message; the services refuse larger messages.

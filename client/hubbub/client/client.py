@@ -19,7 +19,7 @@ from hubbub.bundles import Bundle
 from hubbub.client.call_stack import check_stack
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.delivery.background import Background
-from hubbub.client.delivery.entering import Entering, Sealer
+from hubbub.client.delivery.outbox_entry import Entering, Sealer
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.files import limited_to

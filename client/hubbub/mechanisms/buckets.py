@@ -28,7 +28,7 @@ from hubbub.mechanisms.number_range import Range
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.random_bits import BitSource
-from hubbub.mechanisms.subsets import choose, members
+from hubbub.mechanisms.uniform_subsets import choose, members
 
 
 @frozen(kw_only=True)

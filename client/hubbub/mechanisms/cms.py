@@ -16,7 +16,7 @@ from dataclasses import field
 from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure, sketch_base
+from hubbub.mechanisms import pure_protocols, sketch_base
 from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
@@ -31,7 +31,7 @@ class CountMeanSketch(sketch_base.Sketch):
     hashes: int = field(metadata=sketch_base.HASHES)
     width: int = field(metadata=sketch_base.WIDTH)
     lie: Probability = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
 
     NAME = "cms"
     VERSION = 1
@@ -44,7 +44,7 @@ class CountMeanSketch(sketch_base.Sketch):
     def __post_init__(self) -> None:
         sketch_base.check_size(self)
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))
-        set_derived(self, lie=lie, channel=pure.Pure(lie.complement.exact, lie.exact))
+        set_derived(self, lie=lie, channel=pure_protocols.Pure(lie.complement.exact, lie.exact))
 
     @property
     def layout(self) -> CohortBits:
@@ -56,7 +56,7 @@ class CountMeanSketch(sketch_base.Sketch):
     def likelihood(self, value: str, cells: Mapping[int, int]) -> Fraction:
         function = self.layout.cohort(cells)
         bucket = position(encoded(value), function, self.width)
-        return pure.bit_odds(self.channel, self.layout.cell(function, bucket) in cells)
+        return pure_protocols.bit_odds(self.channel, self.layout.cell(function, bucket) in cells)
 
     def randomize(self, value: str, source: BitSource) -> bytes:
         string = encoded(value)
@@ -66,4 +66,4 @@ class CountMeanSketch(sketch_base.Sketch):
 
     def estimate(self, totals: Totals) -> Estimates:
         """Per function and bucket: the number of the function's reports with a string in it."""
-        return pure.cohort_estimates(self.channel, self.layout, totals)
+        return pure_protocols.cohort_estimates(self.channel, self.layout, totals)

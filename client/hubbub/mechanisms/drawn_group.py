@@ -6,7 +6,7 @@ from typing import Protocol
 
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals, concat
 from hubbub.mechanisms.mechanism import Value_contra
-from hubbub.mechanisms.pure import ListedMechanism, Pure, PureMechanism
+from hubbub.mechanisms.pure_protocols import ListedMechanism, Pure, PureMechanism
 from hubbub.mechanisms.random_bits import BitSource
 
 

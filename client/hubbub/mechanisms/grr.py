@@ -10,19 +10,19 @@ Source: Kairouz, Bonawitz, Ramage (ICML 2016); "DE" in Wang et al. (2017), secti
 from dataclasses import field
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.probability import Probability, exp_at_most
 from hubbub.mechanisms.random_bits import BitSource
 
 
 @frozen()
-class GeneralizedRandomizedResponse(pure.OneIndex):
+class GeneralizedRandomizedResponse(pure_protocols.OneIndex):
     """k-ary randomized response over [0, categories)."""
 
     epsilon: float
     categories: int
     keep: Probability = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
 
     NAME = "grr"
     VERSION = 1
@@ -33,11 +33,13 @@ class GeneralizedRandomizedResponse(pure.OneIndex):
     )
 
     def __post_init__(self) -> None:
-        pure.check_categories(self.categories)
+        pure_protocols.check_categories(self.categories)
         odds, other_count = exp_at_most(self.epsilon), self.categories - 1
         keep = Probability.at_most(odds / (odds + other_count))  # PRIVACY: down, towards uniform
         set_derived(
-            self, keep=keep, channel=pure.Pure(keep.exact, keep.complement.exact / other_count)
+            self,
+            keep=keep,
+            channel=pure_protocols.Pure(keep.exact, keep.complement.exact / other_count),
         )
 
     def randomize(self, value: int, source: BitSource) -> bytes:

@@ -15,7 +15,7 @@ from dataclasses import field
 from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
 from hubbub.mechanisms.random_bits import BitSource
@@ -23,13 +23,13 @@ from hubbub.mechanisms.walsh import WalshHadamard, negative
 
 
 @frozen()
-class HadamardResponse(pure.ListedMechanism):
+class HadamardResponse(pure_protocols.ListedMechanism):
     """Hadamard response over [0, categories)."""
 
     epsilon: float
     categories: int
     keep: Probability = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
     transform: WalshHadamard = field(init=False, repr=False)
 
     NAME = "hadamard"
@@ -41,10 +41,10 @@ class HadamardResponse(pure.ListedMechanism):
     )
 
     def __post_init__(self) -> None:
-        pure.check_categories(self.categories)
+        pure_protocols.check_categories(self.categories)
         keep = keep_at_most(self.epsilon)
         transform = WalshHadamard(1 << self.categories.bit_length())
-        channel = pure.Pure(keep.exact, Fraction(1, 2))
+        channel = pure_protocols.Pure(keep.exact, Fraction(1, 2))
         set_derived(self, keep=keep, channel=channel, transform=transform)
 
     @property

@@ -17,7 +17,7 @@ from dataclasses import field
 from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure, sketch_base
+from hubbub.mechanisms import pure_protocols, sketch_base
 from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals, concat
 from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
@@ -33,7 +33,7 @@ class HadamardSketch(sketch_base.Sketch):
     hashes: int = field(metadata=sketch_base.HASHES)
     width: int = field(metadata=sketch_base.WIDTH)
     keep: Probability = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
     transform: WalshHadamard = field(init=False, repr=False)
 
     NAME = "hcms"
@@ -47,7 +47,7 @@ class HadamardSketch(sketch_base.Sketch):
     def __post_init__(self) -> None:
         sketch_base.check_size(self, each=2)
         keep = keep_at_most(self.epsilon)
-        channel = pure.Pure(keep.exact, Fraction(1, 2))
+        channel = pure_protocols.Pure(keep.exact, Fraction(1, 2))
         set_derived(self, keep=keep, channel=channel, transform=WalshHadamard(self.width))
 
     @property

@@ -19,7 +19,7 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.mechanism import Memo
 from hubbub.mechanisms.parameter import number
 from hubbub.mechanisms.probability import (
@@ -41,7 +41,7 @@ PERMANENT_EPSILON: Final = number(
 
 
 @frozen()
-class LongitudinalGrr(pure.PermanentListed, pure.OneIndex):
+class LongitudinalGrr(pure_protocols.PermanentListed, pure_protocols.OneIndex):
     """Chained k-ary randomized response over [0, categories)."""
 
     epsilon: float
@@ -49,7 +49,7 @@ class LongitudinalGrr(pure.PermanentListed, pure.OneIndex):
     categories: int
     permanent: Probability = field(init=False, repr=False)
     fresh: Probability = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
 
     NAME = "long.grr"
     VERSION = 1
@@ -60,7 +60,7 @@ class LongitudinalGrr(pure.PermanentListed, pure.OneIndex):
     )
 
     def __post_init__(self) -> None:
-        pure.check_categories(self.categories)
+        pure_protocols.check_categories(self.categories)
         report, forever = odds(self.epsilon, self.permanent_epsilon)
         other_count = self.categories - 1
         # PRIVACY: down, to uniform.
@@ -75,7 +75,9 @@ class LongitudinalGrr(pure.PermanentListed, pure.OneIndex):
         fresh = Probability.at_most(
             (report * lie - truth) / (truth_per_keep - report * lie_per_keep)
         )
-        channel = pure.Pure(truth + fresh.exact * truth_per_keep, lie + fresh.exact * lie_per_keep)
+        channel = pure_protocols.Pure(
+            truth + fresh.exact * truth_per_keep, lie + fresh.exact * lie_per_keep
+        )
         set_derived(self, permanent=permanent, fresh=fresh, channel=channel)
 
     def permanent_loss(self) -> float:

@@ -26,7 +26,7 @@ from math import isqrt
 from typing import Final
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.longitudinal_grr import PERMANENT_EPSILON, LongitudinalGrr
 from hubbub.mechanisms.mechanism import Memo, Memoized
@@ -39,7 +39,7 @@ _MAX_FUNCTIONS: Final = 1 << 12
 
 
 @frozen()
-class LongitudinalHash(Memoized, pure.ListedMechanism):
+class LongitudinalHash(Memoized, pure_protocols.ListedMechanism):
     """Chained randomized response over the buckets of a pool of hash functions."""
 
     epsilon: float
@@ -58,7 +58,7 @@ class LongitudinalHash(Memoized, pure.ListedMechanism):
     )
     transform: HashPool = field(init=False, repr=False)
     response: LongitudinalGrr = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
 
     NAME = "long.hash"
     VERSION = 1
@@ -69,7 +69,7 @@ class LongitudinalHash(Memoized, pure.ListedMechanism):
     )
 
     def __post_init__(self) -> None:
-        pure.check_categories(self.categories)
+        pure_protocols.check_categories(self.categories)
         check_whole(self, "functions")
         pool, response, channel = _best_pool(
             self.epsilon, self.permanent_epsilon, self.categories, self.functions
@@ -120,7 +120,7 @@ class LongitudinalHash(Memoized, pure.ListedMechanism):
 @cache
 def _best_pool(
     epsilon: float, permanent_epsilon: float, categories: int, functions: int
-) -> tuple[HashPool, LongitudinalGrr, pure.Pure]:
+) -> tuple[HashPool, LongitudinalGrr, pure_protocols.Pure]:
     """The pool of least variance with at most `functions` functions; else the smallest one."""
     pools = []
     for prime in primes(max(functions, 2 * isqrt(categories) + 3)):  # one of two digits at least
@@ -135,5 +135,5 @@ def _best_pool(
             response = LongitudinalGrr(epsilon, permanent_epsilon, pool.prime)
             true_chance, lie_chance = response.channel.p, response.channel.q
             other_chance = lie_chance + pool.collisions * (true_chance - lie_chance)
-            options.append((pool, response, pure.Pure(true_chance, other_chance)))
+            options.append((pool, response, pure_protocols.Pure(true_chance, other_chance)))
     return min(options, key=lambda option: (option[2].variance(0, 1), option[0].functions))

@@ -16,7 +16,7 @@ from dataclasses import field
 from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.longitudinal_grr import PERMANENT_EPSILON, odds
 from hubbub.mechanisms.mechanism import Memo
 from hubbub.mechanisms.probability import Probability, log_at_least
@@ -26,7 +26,7 @@ _HALF = Probability.at_most(Fraction(1, 2))
 
 
 @frozen()
-class LongitudinalUnary(pure.PermanentListed, pure.BitPerValue):
+class LongitudinalUnary(pure_protocols.PermanentListed, pure_protocols.BitPerValue):
     """Chained optimized unary encoding over [0, categories)."""
 
     epsilon: float
@@ -34,7 +34,7 @@ class LongitudinalUnary(pure.PermanentListed, pure.BitPerValue):
     categories: int
     rare: Probability = field(init=False, repr=False)
     flip: Probability = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
 
     NAME = "long.unary"
     VERSION = 1
@@ -45,14 +45,14 @@ class LongitudinalUnary(pure.PermanentListed, pure.BitPerValue):
     )
 
     def __post_init__(self) -> None:
-        pure.check_categories(self.categories)
+        pure_protocols.check_categories(self.categories)
         report, forever = odds(self.epsilon, self.permanent_epsilon)
         rare = Probability.at_least(1 / (forever + 1))
         p_rare = rare.exact
         # PRIVACY: up; then a true 0 is sent as 1 with a chance of 1/(report+1) at least.
         flip = Probability.at_least((1 / (report + 1) - p_rare) / (1 - 2 * p_rare))
         p_either = p_rare + flip.exact * (1 - 2 * p_rare)
-        set_derived(self, rare=rare, flip=flip, channel=pure.Pure(_HALF.exact, p_either))
+        set_derived(self, rare=rare, flip=flip, channel=pure_protocols.Pure(_HALF.exact, p_either))
 
     def permanent_loss(self) -> float:
         return log_at_least(self.rare.complement.exact / self.rare.exact)

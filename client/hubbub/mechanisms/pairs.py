@@ -20,11 +20,11 @@ from typing import Any, Final
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure
-from hubbub.mechanisms.answer_parts import MAX_PARTS, tables_of
+from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.drawn_group import Grouped
 from hubbub.mechanisms.layout import Estimates, Totals, concat
 from hubbub.mechanisms.parameter import check_whole, whole
+from hubbub.mechanisms.part_tables import MAX_PARTS, tables_of
 from hubbub.mechanisms.projective import ProjectiveResponse
 
 # The limit of sketches, whose totals are read from the store at every query; and of a table.
@@ -85,7 +85,7 @@ class PairedParts(Grouped[int]):
                 f"sizes must have a number for each of {self.ways} to {MAX_PARTS} parts"
             )
         for size in sizes:
-            pure.check_categories(size)
+            pure_protocols.check_categories(size)
         largest = prod(sorted(sizes)[-self.ways :])
         if not largest <= _MAX_TABLE:
             raise BadParameter(

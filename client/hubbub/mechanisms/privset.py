@@ -22,12 +22,12 @@ from typing import Any, Final
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.layout import Estimates, Subset, Totals
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.random_bits import BitSource
-from hubbub.mechanisms.subsets import members, numbered
+from hubbub.mechanisms.uniform_subsets import members, numbered
 
 # Choices are numbered, and numbers of more digits take too long to draw.
 _MAX_CATEGORIES: Final = 1 << 12
@@ -37,7 +37,7 @@ _MAX_PROBED: Final = 6
 
 
 @frozen()
-class PrivSet(pure.PureMechanism[int]):
+class PrivSet(pure_protocols.PureMechanism[int]):
     """Sets of values in [0, categories); of more than `most` members a random subset is used.
 
     A value is a number whose bit i says whether i is a member.
@@ -55,7 +55,7 @@ class PrivSet(pure.PureMechanism[int]):
         )
     )
     meet: Probability = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
     layout: Subset = field(init=False, repr=False)
     miss: Fraction = field(init=False, repr=False, compare=False)
     ways: tuple[int, ...] = field(init=False, repr=False, compare=False)
@@ -71,7 +71,7 @@ class PrivSet(pure.PureMechanism[int]):
     )
 
     def __post_init__(self) -> None:
-        pure.check_categories(self.categories)
+        pure_protocols.check_categories(self.categories)
         check_whole(self, "most")
         if self.categories > _MAX_CATEGORIES:
             raise BadParameter(
@@ -87,7 +87,9 @@ class PrivSet(pure.PureMechanism[int]):
         meet = Probability.at_most(hit_weight / (hit_weight + miss))  # PRIVACY: down, to uniform
         pick, disjoint = Fraction(k, size), Fraction(k, size - most)
         hit, left_out = meet.exact / (1 - miss), meet.complement.exact
-        channel = pure.Pure(pick * hit, (pick - miss * disjoint) * hit + disjoint * left_out)
+        channel = pure_protocols.Pure(
+            pick * hit, (pick - miss * disjoint) * hit + disjoint * left_out
+        )
         # Number of choices with j members of the set: C(most, j) C(D-most, k-j), for j from 1.
         counts = [comb(most, j) * comb(d, k - j) for j in range(1, min(most, k) + 1)]
         set_derived(

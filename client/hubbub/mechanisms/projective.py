@@ -19,7 +19,7 @@ from functools import cache
 from typing import Final
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.projective_geometry import Incidence, primes
@@ -34,13 +34,13 @@ _NEAR: Final = 1 + 1e-6
 
 
 @frozen()
-class ProjectiveResponse(pure.ListedMechanism):
+class ProjectiveResponse(pure_protocols.ListedMechanism):
     """Projective geometry response over [0, categories)."""
 
     epsilon: float
     categories: int
     keep: Probability = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
     transform: Incidence = field(init=False, repr=False)
 
     NAME = "projective"
@@ -54,7 +54,7 @@ class ProjectiveResponse(pure.ListedMechanism):
     )
 
     def __post_init__(self) -> None:
-        pure.check_categories(self.categories)
+        pure_protocols.check_categories(self.categories)
         odds = exp_at_most(self.epsilon)
         transform = _best_space(odds, self.categories)
         keep = _keep(odds, transform)
@@ -109,12 +109,12 @@ def _keep(odds: Fraction, space: Incidence) -> Probability:
     return Probability.at_most(weight / (weight + space.points - space.on_one))
 
 
-def _channel(keep: Probability, space: Incidence) -> pure.Pure:
+def _channel(keep: Probability, space: Incidence) -> pure_protocols.Pure:
     points, points_on_one, points_on_both = space.points, space.on_one, space.on_two
     q = keep.exact * Fraction(points_on_both, points_on_one) + keep.complement.exact * Fraction(
         points_on_one - points_on_both, points - points_on_one
     )
-    return pure.Pure(keep.exact, q)
+    return pure_protocols.Pure(keep.exact, q)
 
 
 @cache

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.hashing import STRINGS, encoded, positions
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
 from hubbub.mechanisms.mechanism import Mechanism, Memo, Memoized
@@ -132,11 +132,13 @@ class Rappor(Memoized, Mechanism[str]):
         cohort = self.layout.cohort(cells)
         bloom = set(positions(encoded(value), cohort, self.hashes, self.bits))
         bits = (self.layout.cell(cohort, bit) in cells for bit in bloom)
-        return prod((pure.bit_odds(self.chain.channel, bit) for bit in bits), start=Fraction(1))
+        return prod(
+            (pure_protocols.bit_odds(self.chain.channel, bit) for bit in bits), start=Fraction(1)
+        )
 
     def estimate(self, totals: Totals) -> Estimates:
         """The number of a cohort's reports with each bit, at index cohort * bits + bit."""
-        return pure.cohort_estimates(self.chain.channel, self.layout, totals)
+        return pure_protocols.cohort_estimates(self.chain.channel, self.layout, totals)
 
     def variance(self, true: float, reports: int) -> float:
         return self.chain.channel.variance(true, reports)

@@ -12,14 +12,14 @@ Source: Erlingsson, Pihur, Korolova (CCS 2014), section 2.1. Variants: one-time 
 from dataclasses import field
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.mechanism import Memo
 from hubbub.mechanisms.random_bits import BitSource
 from hubbub.mechanisms.two_step_response import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain
 
 
 @frozen()
-class BasicRappor(pure.PermanentListed, pure.BitPerValue):
+class BasicRappor(pure_protocols.PermanentListed, pure_protocols.BitPerValue):
     """RAPPOR over [0, categories), one bit each."""
 
     categories: int
@@ -27,7 +27,7 @@ class BasicRappor(pure.PermanentListed, pure.BitPerValue):
     p: float = field(metadata=ZERO_AS_ONE)
     q: float = field(metadata=ONE_AS_ONE)
     chain: Chain = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
 
     NAME = "rappor.basic"
     VERSION = 1
@@ -37,7 +37,7 @@ class BasicRappor(pure.PermanentListed, pure.BitPerValue):
     )
 
     def __post_init__(self) -> None:
-        pure.check_categories(self.categories)
+        pure_protocols.check_categories(self.categories)
         chain = Chain(self.f, self.p, self.q)
         set_derived(self, chain=chain, channel=chain.channel)
 

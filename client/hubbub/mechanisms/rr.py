@@ -11,19 +11,19 @@ from dataclasses import field
 
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.probability import Probability, keep_at_most
 from hubbub.mechanisms.random_bits import BitSource
 
 
 @frozen()
-class RandomizedResponse(pure.OneIndex):
+class RandomizedResponse(pure_protocols.OneIndex):
     """Warner's randomized response over the two values 0 and 1."""
 
     epsilon: float
     categories: int = 2
     keep: Probability = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
 
     NAME = "rr"
     VERSION = 1
@@ -35,7 +35,7 @@ class RandomizedResponse(pure.OneIndex):
                 f"rr answers a yes/no question: categories {self.categories} is not 2; use grr"
             )
         keep = keep_at_most(self.epsilon)
-        set_derived(self, keep=keep, channel=pure.Pure(keep.exact, keep.complement.exact))
+        set_derived(self, keep=keep, channel=pure_protocols.Pure(keep.exact, keep.complement.exact))
 
     def randomize(self, value: int, source: BitSource) -> bytes:
         self.check(value)

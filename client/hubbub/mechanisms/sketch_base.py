@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, Protocol
 from hubbub.mechanisms.hashing import STRINGS, encoded, position
 from hubbub.mechanisms.mechanism import DomainName
 from hubbub.mechanisms.parameter import check_cells, check_whole, whole
-from hubbub.mechanisms.pure import PureMechanism
+from hubbub.mechanisms.pure_protocols import PureMechanism
 
 HASHES: Final = whole(
     "Number of hash functions; a report uses one of them (m_h).", 1, 1 << 16, example=64

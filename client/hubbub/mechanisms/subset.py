@@ -15,21 +15,21 @@ from dataclasses import field
 from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.layout import Subset
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.random_bits import BitSource
-from hubbub.mechanisms.subsets import choose
+from hubbub.mechanisms.uniform_subsets import choose
 
 
 @frozen()
-class SubsetSelection(pure.ListedMechanism):
+class SubsetSelection(pure_protocols.ListedMechanism):
     """Subset selection over [0, categories)."""
 
     epsilon: float
     categories: int
     include: Probability = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
     layout: Subset = field(init=False, repr=False)
 
     NAME = "subset"
@@ -42,12 +42,12 @@ class SubsetSelection(pure.ListedMechanism):
     )
 
     def __post_init__(self) -> None:
-        pure.check_categories(self.categories)
+        pure_protocols.check_categories(self.categories)
         odds, d = exp_at_most(self.epsilon), self.categories
         w = max(1, round(d / (odds + 1)))
         include = Probability.at_most(w * odds / (w * odds + d - w))  # PRIVACY: down, to uniform
         p, left_out = include.exact, include.complement.exact
-        channel = pure.Pure(p, (p * (w - 1) + left_out * w) / (d - 1))
+        channel = pure_protocols.Pure(p, (p * (w - 1) + left_out * w) / (d - 1))
         set_derived(self, include=include, layout=Subset(d, w), channel=channel)
 
     def privacy_loss(self) -> float:

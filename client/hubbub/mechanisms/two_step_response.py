@@ -19,7 +19,7 @@ from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms.parameter import number
 from hubbub.mechanisms.probability import Probability, log_at_least
-from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.pure_protocols import Pure
 from hubbub.mechanisms.random_bits import BitSource
 
 PERMANENT_LIE: Final = number(

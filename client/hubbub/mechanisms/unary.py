@@ -14,7 +14,7 @@ from dataclasses import field
 from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.random_bits import BitSource
 
@@ -22,13 +22,13 @@ _HALF = Probability.at_most(Fraction(1, 2))
 
 
 @frozen()
-class SymmetricUnary(pure.BitPerValue):
+class SymmetricUnary(pure_protocols.BitPerValue):
     """Symmetric unary encoding over [0, categories): every bit is flipped with the chance `lie`."""
 
     epsilon: float
     categories: int
     lie: Probability = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
 
     NAME = "unary.sue"
     VERSION = 1
@@ -39,9 +39,9 @@ class SymmetricUnary(pure.BitPerValue):
     )
 
     def __post_init__(self) -> None:
-        pure.check_categories(self.categories)
+        pure_protocols.check_categories(self.categories)
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))
-        set_derived(self, lie=lie, channel=pure.Pure(lie.complement.exact, lie.exact))
+        set_derived(self, lie=lie, channel=pure_protocols.Pure(lie.complement.exact, lie.exact))
 
     def privacy_loss(self) -> float:
         return log_at_least(self.channel.p / self.channel.q, 2)
@@ -52,13 +52,13 @@ class SymmetricUnary(pure.BitPerValue):
 
 
 @frozen()
-class OptimizedUnary(pure.BitPerValue):
+class OptimizedUnary(pure_protocols.BitPerValue):
     """Optimized unary encoding over [0, categories): the one is a fair coin, a zero rarely lies."""
 
     epsilon: float
     categories: int
     lie: Probability = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
 
     NAME = "unary.oue"
     VERSION = 1
@@ -69,9 +69,9 @@ class OptimizedUnary(pure.BitPerValue):
     )
 
     def __post_init__(self) -> None:
-        pure.check_categories(self.categories)
+        pure_protocols.check_categories(self.categories)
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon) + 1))
-        set_derived(self, lie=lie, channel=pure.Pure(_HALF.exact, lie.exact))
+        set_derived(self, lie=lie, channel=pure_protocols.Pure(_HALF.exact, lie.exact))
 
     def randomize(self, value: int, source: BitSource) -> bytes:
         self.check(value)

@@ -24,7 +24,7 @@ from typing import Any, Final
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import is_number
-from hubbub.mechanisms import pure
+from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.direction_pool import MAX_DIMENSIONS, book, top_sums
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals, concat
 from hubbub.mechanisms.parameter import MAX_CELLS, check_cells, check_whole, number, whole
@@ -74,7 +74,7 @@ def pool_for(
 
 
 @frozen(kw_only=True)
-class VectorCodes(pure.PureMechanism[Sequence[float]]):
+class VectorCodes(pure_protocols.PureMechanism[Sequence[float]]):
     """Vectors of `dimensions` numbers, by `books` books of `words` words each.
 
     A value is a sequence of numbers whose length (root of the sum of squares) is at most
@@ -121,7 +121,7 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
     )
     near: int = field(init=False, repr=False)
     keep: Probability = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
     reach: float = field(init=False, repr=False, compare=False)
     squared_error: float = field(init=False, repr=False, compare=False)
     along: float = field(init=False, repr=False, compare=False)
@@ -148,7 +148,7 @@ class VectorCodes(pure.PureMechanism[Sequence[float]]):
         odds, words = exp_at_most(self.epsilon), self.words
         best, error, reach, along = _nearest(float(odds), words, self.dimensions)
         keep = Probability.at_most(best * odds / (best * odds + words - best))  # PRIVACY: down
-        channel = pure.Pure(keep.exact / best, keep.complement.exact / (words - best))
+        channel = pure_protocols.Pure(keep.exact / best, keep.complement.exact / (words - best))
         set_derived(
             self,
             near=best,

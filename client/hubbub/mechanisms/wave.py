@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import number_range, pure
+from hubbub.mechanisms import number_range, pure_protocols
 from hubbub.mechanisms.layout import Estimates, Totals
 from hubbub.mechanisms.number_range import Range
 from hubbub.mechanisms.outcome_window import Window, Windowed
@@ -34,7 +34,7 @@ class SquareWave(Windowed, number_range.IndexInBuckets):
     buckets: int = field(metadata=number_range.FINE_BUCKETS)
     range: Range = field(init=False, repr=False)
     window: Window = field(init=False, repr=False)
-    channel: pure.Pure = field(init=False, repr=False)
+    channel: pure_protocols.Pure = field(init=False, repr=False)
 
     NAME = "wave"
     VERSION = 1
@@ -50,7 +50,7 @@ class SquareWave(Windowed, number_range.IndexInBuckets):
         wide = (self.epsilon * e - e + 1) / (e * (e - 1 - self.epsilon))  # 2b, of the range
         width = min(max(1, round(wide * self.buckets)), self.buckets)
         window = Window(self.epsilon, self.buckets, width)
-        channel = pure.Pure(window.near, window.far)
+        channel = pure_protocols.Pure(window.near, window.far)
         set_derived(self, range=Range(self.low, self.high), window=window, channel=channel)
 
     def step(self, value: float) -> tuple[int, int]:

@@ -44,7 +44,7 @@ from hubbub.issuer.accounts import add_account
 from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, make_token_key
 from hubbub.keys.opening_keys import read_public_keys
 from hubbub.programs.atomic_write import replace_file
-from hubbub.programs.issuer_key import TOKEN_KEY
+from hubbub.programs.issuer_key_file import TOKEN_KEY
 from hubbub.runtime.tls import TlsFolder
 
 ACCOUNTS: Final = "accounts"

@@ -21,7 +21,7 @@ from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable, Sto
 from hubbub.installation.embedded_redis import EmbeddedRedis
 from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 
 # Redis ends the pause itself if this process dies.
 _PAUSE_SECONDS: Final = 5.0

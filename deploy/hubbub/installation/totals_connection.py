@@ -12,7 +12,7 @@ from hubbub.installation.endpoints import nothing_runs
 from hubbub.installation.keys_and_bundles import OPERATORS
 from hubbub.programs.option_parsing import option, options
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.runtime.service_options import redis_url
 
 _SETTING: Final = "HUBBUB_REDIS_URL"

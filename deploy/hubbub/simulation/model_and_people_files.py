@@ -11,7 +11,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.definition import Model
-from hubbub.authoring.crowds.crowd_vector_codes import (
+from hubbub.authoring.crowds.crowd_vector_epsilon import (
     CROWD_ROUNDS,
     CROWD_ROUNDS_EACH,
     codes_epsilon,

@@ -34,7 +34,7 @@ from hubbub.privacy.crowd_guarantees import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.simulation.further_answers import (
+from hubbub.simulation.associations_and_figures import (
     Associated,
     FigureRow,
     PublicRow,

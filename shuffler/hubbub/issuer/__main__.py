@@ -10,7 +10,7 @@ from hubbub.issuer.accounts import Accounts
 from hubbub.issuer.issued_streams import read_issued_streams
 from hubbub.issuer.issuing import ISSUED_TOKENS, TOKEN_REQUESTS, Subjects, TokensApp
 from hubbub.issuer.settings import Settings, parse
-from hubbub.programs.issuer_key import read_token_key
+from hubbub.programs.issuer_key_file import read_token_key
 from hubbub.runtime.http.server import public_door
 from hubbub.runtime.monitoring.declaration import RELOADS
 from hubbub.runtime.monitoring.metrics import Metrics
@@ -18,7 +18,7 @@ from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.oidc.provider_keys import ProviderKeys
 from hubbub.runtime.process import run_service, serve_until_signal
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.command_lists import Memory
+from hubbub.runtime.redis.command_sender import Memory
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.limiter import Limiter
 

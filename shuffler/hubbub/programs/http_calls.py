@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any, Final, NamedTuple, Protocol
 
 from hubbub.errors.addresses import is_local, url_parts
-from hubbub.errors.authorities import trusting
+from hubbub.errors.tls_authorities import trusting
 
 _PART_BYTES: Final = 64 << 10
 

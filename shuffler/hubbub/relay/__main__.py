@@ -6,7 +6,7 @@ import sys
 import httpx2
 import uvloop
 
-from hubbub.errors.authorities import trusting_file
+from hubbub.errors.tls_authorities import trusting_file
 from hubbub.relay.forwarding import RELAYED_REQUESTS, RelayApp
 from hubbub.relay.settings import Settings, parse
 from hubbub.runtime.http.server import public_door

@@ -17,7 +17,7 @@ from cryptography import x509
 
 from hubbub.errors import KeysUnusable, ServiceUnavailable
 from hubbub.errors.addresses import is_loopback
-from hubbub.errors.authorities import authorities_in
+from hubbub.errors.tls_authorities import authorities_in
 
 _log: Final = logging.getLogger("hubbub.runtime")
 

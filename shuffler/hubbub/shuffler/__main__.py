@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
-from hubbub.programs.issuer_key import read_token_key
+from hubbub.programs.issuer_key_file import read_token_key
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.monitoring.declaration import (
@@ -33,7 +33,11 @@ from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.group_commit import Intake
 from hubbub.shuffler.grpc_door import OperatorService, ShufflerService
 from hubbub.shuffler.http_door import ReportsApp
-from hubbub.shuffler.metrics import (
+from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.mixing_policy import Policy
+from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
+from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.prometheus_metrics import (
     BATCHES,
     BATCHES_UNDER_WAY,
     GRPC_CONNECTIONS,
@@ -44,10 +48,6 @@ from hubbub.shuffler.metrics import (
     SUBMITTED_REPORTS,
     UNWRITTEN_REPORTS,
 )
-from hubbub.shuffler.mixer import Mixer
-from hubbub.shuffler.mixing_policy import Policy
-from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
-from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.public_files import BundleFile, SignedFiles, read_signed
 from hubbub.shuffler.redeeming import Redeemer, refuse_untaken
 from hubbub.shuffler.settings import Settings, limited, parse

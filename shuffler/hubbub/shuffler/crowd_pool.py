@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from hubbub.conservation import Window
-from hubbub.runtime.redis.command_lists import RedisServer, lua, script
+from hubbub.runtime.redis.command_sender import RedisServer, lua, script
 from hubbub.shuffler.hidden_counts import settle
 from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool_replies import Level, PoolReplies

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from hubbub.conservation import Window
-from hubbub.runtime.redis.command_lists import Command, RedisServer, lua, script
+from hubbub.runtime.redis.command_sender import Command, RedisServer, lua, script
 from hubbub.sealing.count_dummies import CountNoise
 from hubbub.sealing.value_dummies import ValueNoise
 from hubbub.shuffler.shards import Place, keys_of

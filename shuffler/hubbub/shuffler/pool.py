@@ -36,7 +36,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from hubbub.conservation import Window
-from hubbub.runtime.redis.command_lists import Command, RedisServer, lua, script
+from hubbub.runtime.redis.command_sender import Command, RedisServer, lua, script
 from hubbub.shuffler.crowd_pool import Crowds
 from hubbub.shuffler.hidden_counts import HiddenCounts, settle
 from hubbub.shuffler.mixing_policy import Take

@@ -8,7 +8,7 @@ import numpy as np
 
 from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.families import draw
-from hubbub.analysis.strings.decode import decode, decode_counts
+from hubbub.analysis.strings.rappor_decoding import decode, decode_counts
 from hubbub.analysis.strings.tree_search import detectable_share, shown_name
 from hubbub.analysis.uncertainty.intervals import stand_out
 from hubbub.mechanisms import AnyMechanism, build, tally

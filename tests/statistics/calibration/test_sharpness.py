@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.families import draw, draw_epochs
-from hubbub.analysis.strings.decode import decode_counts
+from hubbub.analysis.strings.rappor_decoding import decode_counts
 from hubbub.mechanisms import Totals, build
 from tests.statistics.calibration.shapes import Shape, built, equal, sure, zipf
 from tests.support.simulated_rappor import Setting, simulate

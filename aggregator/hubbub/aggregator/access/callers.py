@@ -11,7 +11,7 @@ from hubbub.aggregator.access.sessions import EndedSessions
 from hubbub.aggregator.access.tokens import EVERYONE, PREFIX, Caller, Grant, Tokens
 from hubbub.errors import MissingDependency
 from hubbub.errors.installing import install_with
-from hubbub.runtime.redis.command_lists import MemoryServer
+from hubbub.runtime.redis.command_sender import MemoryServer
 
 if TYPE_CHECKING:
     from hubbub.aggregator.access.login import Login

@@ -18,7 +18,7 @@ from typing import Any, Final
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from hubbub.errors import AccessRefused
-from hubbub.runtime.redis.command_lists import Hashes
+from hubbub.runtime.redis.command_sender import Hashes
 
 LOGIN_SECONDS: Final = 600
 """So long somebody may take at the provider."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from hubbub.aggregator.object_storage import Place, arrow, to_parquet
+from hubbub.aggregator.exported_files import Place, arrow, to_parquet
 from hubbub.aggregator.publishing.publisher import Closed, file_name
 from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.store.window_file import definition_of

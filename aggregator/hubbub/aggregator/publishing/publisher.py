@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from hubbub.aggregator.object_storage import to_csv
+from hubbub.aggregator.exported_files import to_csv
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.alert_verdicts import judge, judged_epochs
 from hubbub.aggregator.query.candidates import looks_for_strings
@@ -30,7 +30,7 @@ from hubbub.errors.addresses import server_parts
 from hubbub.programs.atomic_write import replace_file
 from hubbub.programs.http_calls import HttpCalls, NoHttp
 from hubbub.query_results.rows import whole_rows
-from hubbub.runtime.redis.command_lists import Hashes
+from hubbub.runtime.redis.command_sender import Hashes
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 _LOOK_SECONDS: Final = 30.0

@@ -24,7 +24,7 @@ from hubbub.analysis.answer import Twins, ValueAnswer
 from hubbub.analysis.percentiles import Percentile, ShareBelow
 from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.value_estimates import Mean
-from hubbub.runtime.redis.command_lists import Hashes
+from hubbub.runtime.redis.command_sender import Hashes
 
 # Answers expire unless confirmed: those of removed metrics, or of past ranges.
 _SECONDS: Final = 3 * 86_400

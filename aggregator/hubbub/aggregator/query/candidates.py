@@ -28,7 +28,7 @@ from hubbub.errors import (
 )
 from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.rules import NAME
-from hubbub.runtime.redis.command_lists import Hashes
+from hubbub.runtime.redis.command_sender import Hashes
 
 # Names of the catalog's own list of a metric, of the strings of a question itself, and of those
 # that the metric's own tree found in the requested epochs.

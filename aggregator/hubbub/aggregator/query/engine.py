@@ -47,7 +47,7 @@ from hubbub.bundles import Bundle
 from hubbub.catalog import Metric
 from hubbub.errors.development_messages import NOTICES
 from hubbub.runtime.monitoring.stages import Stages
-from hubbub.runtime.redis.command_lists import Hashes, MemoryServer
+from hubbub.runtime.redis.command_sender import Hashes, MemoryServer
 from hubbub.runtime.trusted_time import Clocks
 from hubbub.runtime.version import VERSION
 

@@ -19,7 +19,7 @@ from hubbub.bundles import Bundle
 from hubbub.errors import BadParameter, UnknownMark
 from hubbub.errors.grammar import absent_date, did_you_mean
 from hubbub.fields.rules import NAME
-from hubbub.runtime.redis.command_lists import Hashes
+from hubbub.runtime.redis.command_sender import Hashes
 
 _KEY: Final = "aggregator:marks"
 _MAX_MARKS: Final = 1000

@@ -17,7 +17,7 @@ from hubbub.aggregator.text_rules import check_words, mended
 from hubbub.errors import BadParameter, BudgetExhausted
 from hubbub.mechanisms import is_number
 from hubbub.privacy.noisy_answers import Released
-from hubbub.runtime.redis.command_lists import RedisServer, lua, script
+from hubbub.runtime.redis.command_sender import RedisServer, lua, script
 
 LONGEST_NAME: Final = 200
 LONGEST_VALUE: Final = 65_536

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from hubbub.aggregator.object_storage import Place
+from hubbub.aggregator.exported_files import Place
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
 from hubbub.aggregator.store.window_file import (
     Entries,

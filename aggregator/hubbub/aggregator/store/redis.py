@@ -43,7 +43,7 @@ from hubbub.aggregator.store.contract import (
 )
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, TotalsUnreadable
-from hubbub.runtime.redis.command_lists import RedisServer, lua, script
+from hubbub.runtime.redis.command_sender import RedisServer, lua, script
 from hubbub.sealing.hpke import TAG_BYTES
 
 if TAG_BYTES != 16:  # noqa: PLR2004 what the script cuts by

@@ -30,7 +30,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from hubbub.aggregator.object_storage import Place, arrow
+from hubbub.aggregator.exported_files import Place, arrow
 from hubbub.aggregator.store.contract import Counted, Integers, WindowTotals
 from hubbub.catalog import EPOCH_SECONDS, Metric
 from hubbub.conservation import Window

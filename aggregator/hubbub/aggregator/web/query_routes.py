@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from hubbub.aggregator.object_storage import to_csv, to_parquet
+from hubbub.aggregator.exported_files import to_csv, to_parquet
 from hubbub.aggregator.query import breakdowns, derived_answers, trends
 from hubbub.aggregator.query.answer_types import (
     Compared,
@@ -31,7 +31,7 @@ from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.experiments import Experimented, experimented
 from hubbub.aggregator.query.funnel_and_retention_totals import Figured, figure_kind, meant_query
-from hubbub.aggregator.query.models import LearnedModel, learned_model
+from hubbub.aggregator.query.learned_models import LearnedModel, learned_model
 from hubbub.aggregator.query.trends import Trended
 from hubbub.aggregator.web.commands_to_copy import Commands, commands
 from hubbub.aggregator.web.parameters import (

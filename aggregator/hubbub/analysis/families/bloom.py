@@ -22,8 +22,8 @@ from hubbub.analysis.families.draw_totals import (
 )
 from hubbub.analysis.families.string_family import Strings, cohort_deviations
 from hubbub.analysis.families.tiers_and_rows import Columns, Tier
-from hubbub.analysis.strings.decode import decode
-from hubbub.analysis.strings.decode_equations import Places, bloom_places
+from hubbub.analysis.strings.rappor_decoding import decode
+from hubbub.analysis.strings.rappor_equations import Places, bloom_places
 from hubbub.analysis.uncertainty.intervals import FALSE_DISCOVERY_RATE
 from hubbub.analysis.value_estimates import ValueEstimates, with_interval
 from hubbub.mechanisms import Totals

@@ -21,7 +21,7 @@ from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Memoized, Totals
-from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.pure_protocols import Pure
 
 MetricKind = Literal["values", "strings", "ranges", "mean", "vector"]
 

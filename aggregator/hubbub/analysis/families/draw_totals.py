@@ -20,7 +20,7 @@ from hubbub.mechanisms import AnyMechanism, CohortBits
 from hubbub.mechanisms.hadamard import HadamardResponse
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.projective_geometry import Incidence
-from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.pure_protocols import Pure
 from hubbub.mechanisms.two_step_response import Chain
 
 Counts = npt.NDArray[np.int64]

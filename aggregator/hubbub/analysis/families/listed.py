@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.fast_pure_estimates import supports_of
+from hubbub.analysis.estimators.fast_support_counts import supports_of
 from hubbub.analysis.families.contract import BitSum, Family, Statistic, support_deviations
 from hubbub.analysis.families.draw_totals import (
     QUICK,
@@ -34,7 +34,7 @@ from hubbub.mechanisms.longitudinal_grr import LongitudinalGrr
 from hubbub.mechanisms.longitudinal_hash import LongitudinalHash
 from hubbub.mechanisms.longitudinal_unary import LongitudinalUnary
 from hubbub.mechanisms.projective_geometry import HashPool, Incidence
-from hubbub.mechanisms.pure import ListedMechanism
+from hubbub.mechanisms.pure_protocols import ListedMechanism
 from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.mechanisms.rr import RandomizedResponse
 from hubbub.mechanisms.walsh import WalshHadamard

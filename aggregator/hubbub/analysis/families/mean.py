@@ -22,7 +22,7 @@ from hubbub.mechanisms.mean_lookup_table import TableMean
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.number_range import PLACES, dummies_variance
-from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.pure_protocols import Pure
 
 # Number of places with a cached distribution; neighbouring ones hardly differ.
 _PLACES: Final = 64

@@ -8,7 +8,7 @@ from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.consistency import consistent_tables, consistent_triples
-from hubbub.analysis.estimators.fast_pure_estimates import supports_of
+from hubbub.analysis.estimators.fast_support_counts import supports_of
 from hubbub.analysis.families.contract import NO_SUMS, BitSum, Expected, Family, support_deviations
 from hubbub.analysis.families.draw_totals import (
     LARGEST,
@@ -23,8 +23,8 @@ from hubbub.analysis.families.tiers_and_rows import Columns, Tier
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
-from hubbub.mechanisms.answer_parts import cell_names
 from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.part_tables import cell_names
 
 _LISTED: Final = Listed()
 _AGREEING: Final = {2: consistent_tables, 3: consistent_triples}

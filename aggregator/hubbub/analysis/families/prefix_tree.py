@@ -11,7 +11,7 @@ from scipy.special import log_ndtr, ndtri
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.fast_pure_estimates import supports_of
+from hubbub.analysis.estimators.fast_support_counts import supports_of
 from hubbub.analysis.families.contract import BitSum, Expected, support_deviations
 from hubbub.analysis.families.draw_totals import Counts, draw_points
 from hubbub.analysis.families.string_family import Strings

@@ -35,7 +35,7 @@ from hubbub.analysis.value_estimates import ValueEstimates, mean_of
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.buckets import BucketFlips
 from hubbub.mechanisms.haar import HaarResponse
-from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.pure_protocols import Pure
 from hubbub.mechanisms.wave import SquareWave
 
 Ranged = BucketFlips | HaarResponse | SquareWave

@@ -16,7 +16,7 @@ from hubbub.analysis.families.tiers_and_rows import Columns, Tier
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.privset import PrivSet
-from hubbub.mechanisms.subsets import members
+from hubbub.mechanisms.uniform_subsets import members
 
 # Largest product of different sets, values and sent values: some seconds.
 _LARGEST: Final = 1 << 28

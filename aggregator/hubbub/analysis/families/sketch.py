@@ -17,7 +17,7 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.fast_pure_estimates import walsh_hadamard
+from hubbub.analysis.estimators.fast_support_counts import walsh_hadamard
 from hubbub.analysis.families.contract import BitSum, Expected, report_growth, support_deviations
 from hubbub.analysis.families.draw_totals import (
     QUICK,
@@ -30,7 +30,7 @@ from hubbub.analysis.families.draw_totals import (
     draw_named_values,
 )
 from hubbub.analysis.families.string_family import Strings, cohort_deviations
-from hubbub.analysis.strings.decode_equations import sketch_buckets
+from hubbub.analysis.strings.rappor_equations import sketch_buckets
 from hubbub.analysis.uncertainty.tails import collision_tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BatchTooSmall
@@ -38,7 +38,7 @@ from hubbub.mechanisms import Totals
 from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.local_hash import LocalHashing
-from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.pure_protocols import Pure
 from hubbub.mechanisms.walsh import negative
 
 Sketch = CountMeanSketch | HadamardSketch | LocalHashing

@@ -9,7 +9,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import NO_SUMS, BitSum, Family
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import CohortBits
-from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.pure_protocols import Pure
 
 
 class Strings(Family):

@@ -22,7 +22,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.definition import normal_points, root, settled
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.mechanisms.gradient import ModelKind
-from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.pure_protocols import Pure
 
 _FEWEST: Final = 3
 # Count added to each category when the error of the counts is estimated.

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy.special import gammainc, ndtr, ndtri
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.fast_pure_estimates import supports_of
+from hubbub.analysis.estimators.fast_support_counts import supports_of
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.tree import PrefixTree

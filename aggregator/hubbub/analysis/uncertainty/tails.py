@@ -17,7 +17,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import likely, pmf
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.mechanisms import Totals
-from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.pure_protocols import Pure
 
 # So near the mean, a score is the normal law's.
 _NEAR: Final = 1e-3

@@ -11,7 +11,7 @@ from hubbub.authoring.crowds.crowd_strings_and_parts import (
     planned_geometry,
     planned_strings,
 )
-from hubbub.authoring.crowds.crowd_vector_codes import planned_vectors
+from hubbub.authoring.crowds.crowd_vector_epsilon import planned_vectors
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_conflicts import (
     CROWD_NUMBERS,

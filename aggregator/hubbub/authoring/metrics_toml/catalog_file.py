@@ -29,8 +29,8 @@ from hubbub.errors.grammar import similar
 from hubbub.errors.printable import visible
 from hubbub.fields import kinds
 from hubbub.fields.field import fields_of, setting, settings
+from hubbub.fields.nested_tables import table_of
 from hubbub.fields.rules import NAME
-from hubbub.fields.tables import table_of
 from hubbub.programs.text_files import parse_toml, read_text
 
 _HEADER: Final = re.compile(r"\s*\[+([^\[\]=,]+)\]+\s*(?:#.*)?$")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hubbub.authoring.crowds.accountant import Accountant
 from hubbub.authoring.crowds.crowd_table import FOLLOWING, NEEDS_NUMPY
-from hubbub.authoring.crowds.crowd_vector_codes import (
+from hubbub.authoring.crowds.crowd_vector_epsilon import (
     CROWD_ROUNDS,
     CROWD_ROUNDS_EACH,
     codes_epsilon,

@@ -9,7 +9,7 @@ from hubbub.catalog.report_limits import Limits
 from hubbub.errors import BadParameter
 from hubbub.fields import kinds
 from hubbub.fields.field import entry
-from hubbub.fields.tables import table_of
+from hubbub.fields.nested_tables import table_of
 
 if TYPE_CHECKING:
     from hubbub.catalog.models.learning import Learning

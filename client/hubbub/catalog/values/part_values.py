@@ -11,10 +11,10 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import Entry, check, entry, setting, settings
 from hubbub.fields.kinds import Kind
+from hubbub.fields.nested_tables import table_of
 from hubbub.fields.rules import is_text, is_writable
-from hubbub.fields.tables import table_of
 from hubbub.mechanisms import REGISTRY
-from hubbub.mechanisms.answer_parts import MAX_PARTS, listed_parts, parts_of
+from hubbub.mechanisms.part_tables import MAX_PARTS, listed_parts, parts_of
 
 if TYPE_CHECKING:
     from hubbub.mechanisms.pairs import PairedParts

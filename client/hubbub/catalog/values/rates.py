@@ -10,8 +10,8 @@ from hubbub.catalog.values.vectors import Vector
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import check, entry, setting, settings
+from hubbub.fields.nested_tables import table_of
 from hubbub.fields.rules import Interval
-from hubbub.fields.tables import table_of
 
 
 @settings

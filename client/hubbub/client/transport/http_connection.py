@@ -36,7 +36,7 @@ class HttpConnection:
     def __init__(self, place: str, roots: str | None, *, insecure: bool) -> None:
         trust = None
         if not insecure:
-            from hubbub.errors.authorities import trusting  # noqa: PLC0415 loads TLS
+            from hubbub.errors.tls_authorities import trusting  # noqa: PLC0415 loads TLS
 
             trust = trusting(roots)
         self._exchange = HttpExchange(place.rstrip("/") + REPORTS_PATH, REPORTS_TYPE, trust)

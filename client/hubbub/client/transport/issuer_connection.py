@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from hubbub.client.transport.contract import TryAgain
 from hubbub.client.transport.http_exchange import HttpExchange
-from hubbub.errors.authorities import trusting
+from hubbub.errors.tls_authorities import trusting
 
 PATH: Final = "/v1/tokens"
 _TYPE: Final = "application/protobuf"

@@ -18,7 +18,7 @@ from hubbub.client.transport.http_connection import (
 from hubbub.client.transport.http_exchange import HttpAnswer, HttpExchange
 from hubbub.client.transport.messages import request_of
 from hubbub.errors import BadPayload
-from hubbub.errors.authorities import trusting
+from hubbub.errors.tls_authorities import trusting
 from hubbub.oblivious.binary_http import Request, read_response, write_request
 from hubbub.oblivious.encapsulation import encapsulate
 from hubbub.oblivious.key_config import REQUEST_TYPE, RESPONSE_TYPE

@@ -1,4 +1,4 @@
-/** Uniform subsets, exactly: as `client/hubbub/mechanisms/subsets.py`. */
+/** Uniform subsets, exactly: as `client/hubbub/mechanisms/uniform_subsets.py`. */
 import type { BitSource } from "./random_bits.js";
 import { fraction } from "./fraction.js";
 import { atMost } from "./probability.js";

@@ -4,18 +4,18 @@ import time
 from collections.abc import Collection
 from datetime import UTC, date, datetime
 
-from hubbub.aggregator.object_storage import Place
+from hubbub.aggregator.exported_files import Place
 from hubbub.aggregator.query.answer_store import AnswerStore
-from hubbub.aggregator.retention import (
+from hubbub.aggregator.store.files import FileTotals
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.aggregator.store.redis_and_files import FiledStore
+from hubbub.aggregator.totals_deletion import (
     closed_before,
     delete_totals,
     length_of,
     read_promises,
     windows_of,
 )
-from hubbub.aggregator.store.files import FileTotals
-from hubbub.aggregator.store.redis import RedisStore
-from hubbub.aggregator.store.redis_and_files import FiledStore
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_start
 from hubbub.cli.terminal.output import first_second, say
@@ -27,7 +27,7 @@ from hubbub.fields.rules import metric_name_of
 from hubbub.installation.totals_connection import EPILOG, RedisOptions, in_totals_redis
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import argument, option, options
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.runtime.trusted_time import Clocks
 
 

@@ -33,7 +33,7 @@ from hubbub.keys.opening_keys import add_x_wing, rotate_keys
 from hubbub.keys.operator import hand_over_to_new
 from hubbub.programs.atomic_write import locked, refuse_unwritable, replace_file
 from hubbub.programs.command_line import command
-from hubbub.programs.issuer_key import TOKEN_KEY
+from hubbub.programs.issuer_key_file import TOKEN_KEY
 from hubbub.programs.option_parsing import argument, option, options, read_named_path
 from hubbub.programs.text_files import read_text
 from hubbub.signing.log.witnesses import WITNESS_KEY, make_witness

@@ -60,8 +60,8 @@ from hubbub.privacy.planner import (
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import Exclusive, Group, option, options
 from hubbub.programs.text_files import read_text
+from hubbub.simulation.percentile_goals import check_rank_goal, rank_error, share_errors
 from hubbub.simulation.plan_simulation import simulate
-from hubbub.simulation.rank_goals import check_rank_goal, rank_error, share_errors
 
 # The minimum batch of a planned metric; a larger one shows effects a little sooner.
 _FEWEST: Final = 100

@@ -11,7 +11,7 @@ from hubbub.catalog import Crowd, Metric
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.crowd import DEVICES, NOISE, USUAL_MAX_LOCAL
 from hubbub.cli.commands.plan_model import plan_rounds
-from hubbub.cli.planning.central_ways import COUNTS, PLANS, CentralPlan
+from hubbub.cli.planning.central_plans import COUNTS, PLANS, CentralPlan
 from hubbub.cli.planning.plan_table import tree_fields
 from hubbub.cli.planning.planned_question import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import explain, listing, say, say_json

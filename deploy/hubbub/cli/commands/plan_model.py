@@ -5,7 +5,7 @@ from math import ceil, floor, sqrt
 from typing import Any, Final, Literal
 
 from hubbub.analysis.models.descent import IN_ROUNDS, noise_of
-from hubbub.authoring.crowds.crowd_vector_codes import codes_epsilon
+from hubbub.authoring.crowds.crowd_vector_epsilon import codes_epsilon
 from hubbub.catalog import Crowd
 from hubbub.cli.terminal.output import announced_if_long, listing, say, say_json
 from hubbub.errors import BadParameter

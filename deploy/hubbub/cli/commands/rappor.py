@@ -18,9 +18,9 @@ from typing import Final, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.aggregator.object_storage import inert
-from hubbub.analysis.strings.decode import Decoded, decode_counts
-from hubbub.analysis.strings.decode_equations import Collection, Places, padded_places
+from hubbub.aggregator.exported_files import inert
+from hubbub.analysis.strings.rappor_decoding import Decoded, decode_counts
+from hubbub.analysis.strings.rappor_equations import Collection, Places, padded_places
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval

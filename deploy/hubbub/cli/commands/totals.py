@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from hubbub.aggregator.object_storage import Place
+from hubbub.aggregator.exported_files import Place
 from hubbub.aggregator.publishing.estimates_table import EstimatesTable
 from hubbub.aggregator.publishing.publisher import EpochPublisher
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter
@@ -13,14 +13,14 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.store.files import LISTED_SECONDS, FileTotals
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.aggregator.web.offline import totals_at
+from hubbub.aggregator.web.answers_from_files import totals_at
 from hubbub.bundles import Bundle
 from hubbub.cli.terminal.output import say
 from hubbub.errors.grammar import several
 from hubbub.installation.totals_connection import EPILOG, RedisOptions, in_totals_redis
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import argument, option, options
-from hubbub.runtime.redis.command_lists import RedisServer
+from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.runtime.trusted_time import Clocks
 
 # A disk synchronizes several files in the time of one, and an object store takes several at once.

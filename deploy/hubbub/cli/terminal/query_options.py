@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from hubbub.aggregator.object_storage import to_csv, to_parquet
+from hubbub.aggregator.exported_files import to_csv, to_parquet
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.percentiles_and_candidates import read_candidates
 from hubbub.errors import BadParameter, MissingDependency, TotalsUnreadable

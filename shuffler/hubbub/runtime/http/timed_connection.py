@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from hubbub.errors.authorities import common_names
+from hubbub.errors.tls_authorities import common_names
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.rpc.limiter import network_of
 

@@ -17,8 +17,8 @@ from joserfc.jwk import KeySet
 
 from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.errors.addresses import proxy_to, secure_parts
-from hubbub.errors.authorities import trusting_file
 from hubbub.errors.printable import visible
+from hubbub.errors.tls_authorities import trusting_file
 from hubbub.runtime.oidc.signed_claims import ALGORITHMS, Claims, check_claims, open_claims
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from redis.exceptions import RedisClusterException, RedisError
 
 from hubbub.errors import StoreUnavailable
 from hubbub.errors.addresses import url_parts
-from hubbub.errors.authorities import common_names, trusting
-from hubbub.runtime.redis.command_lists import RedisServer, eviction, shown_hosts
+from hubbub.errors.tls_authorities import common_names, trusting
+from hubbub.runtime.redis.command_sender import RedisServer, eviction, shown_hosts
 from hubbub.runtime.tls import authorities_of, common_name, made_by_0_1
 
 _REMEDY: Final = "write redis://HOST:PORT/0, or rediss://HOST:PORT/0?ssl_ca_certs=FILE"

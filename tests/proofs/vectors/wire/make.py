@@ -27,7 +27,7 @@ from hubbub.catalog import EPOCH_SECONDS, Crowd, Metric, epoch_at, epoch_start
 from hubbub.catalog.caps_and_release_budget import Caps
 from hubbub.catalog.values.list_versions import digests_of
 from hubbub.client.client import Client
-from hubbub.client.delivery.entering import dummy_payloads
+from hubbub.client.delivery.outbox_entry import dummy_payloads
 from hubbub.client.reporter import Reporter
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.state.secret import DeviceMemo

@@ -22,7 +22,7 @@ from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.fields.rules import is_whole, metric_name_of
 from hubbub.runtime.monitoring.logs import facts
-from hubbub.runtime.redis.command_lists import Hashes
+from hubbub.runtime.redis.command_sender import Hashes
 from hubbub.runtime.trusted_time import Clocks
 
 _log: Final = logging.getLogger("hubbub.aggregator")

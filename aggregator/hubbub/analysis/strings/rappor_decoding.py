@@ -1,6 +1,6 @@
 """Decodes RAPPOR: from bit counts per cohort to the number of reports of each candidate string.
 
-Weighted least squares (decode_equations.py) estimates each candidate's reports from debiased bit
+Weighted least squares (rappor_equations.py) estimates each candidate's reports from debiased bit
 counts, and those of all other strings in one more column. With enough equations, every candidate
 has a column. Otherwise only those that stand out do: the fit and the list of what stands out are
 updated in turn until neither changes.
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.strings.decode_equations import (
+from hubbub.analysis.strings.rappor_equations import (
     Collection,
     Design,
     Fit,

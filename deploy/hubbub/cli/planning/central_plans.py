@@ -19,7 +19,7 @@ from hubbub.authoring.crowds.crowd_strings_and_parts import (
     string_errors,
 )
 from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
-from hubbub.authoring.crowds.crowd_vector_codes import planned_vectors
+from hubbub.authoring.crowds.crowd_vector_epsilon import planned_vectors
 from hubbub.catalog import Crowd
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_conflicts import CROWD_TREE
@@ -28,8 +28,8 @@ from hubbub.catalog.crowds.noise_dummies import can_seal
 from hubbub.cli.planning.plan_table import planned_tree
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
-from hubbub.mechanisms.answer_parts import tables_of
 from hubbub.mechanisms.even_noise import even_lies
+from hubbub.mechanisms.part_tables import tables_of
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.exact_accountant import ExactAccountant, crowd_of_promise
 from hubbub.privacy.metric_draft import MetricDraft

@@ -19,7 +19,7 @@ from fastapi import FastAPI
 
 from hubbub.aggregator.access.audit_trail import Seen
 from hubbub.aggregator.access.tokens import EVERYONE
-from hubbub.aggregator.object_storage import Place
+from hubbub.aggregator.exported_files import Place
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.cache import Turns
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
