@@ -178,12 +178,15 @@ def test_each_reason_for_withheld_reports_has_its_own_words(
     )
 
 
-async def test_a_funnel_without_reports_says_until_when_to_wait(tmp_path: Path) -> None:
-    steps = {"kind": "funnel", "steps": ["visit", "cart"]}
+@pytest.mark.parametrize(("epoch", "end"), [("day", "03-03"), ("month", "04-01")])
+async def test_a_funnel_without_reports_says_until_when_to_wait(
+    tmp_path: Path, epoch: str, end: str
+) -> None:
+    steps = {"kind": "funnel", "steps": ["visit", "cart"], "epoch": epoch}
     catalog = catalog_toml(metric_toml("funnel", mechanism="grr", epsilon=2.0, **steps))
     bundle = make_signed(tmp_path, catalog, start=0).bundle
-    engine = QueryEngine(bundle, MemoryStore(), clock=lambda: 19_004 * 86_400.0 + 7)
-    with pytest.raises(BatchTooSmall, match="and this day ends at 2022-01-13 00:00 UTC"):
+    engine = QueryEngine(bundle, MemoryStore(), clock=lambda: 19_053 * 86_400.0 + 7)
+    with pytest.raises(BatchTooSmall, match=f"and this {epoch} ends at 2022-{end} 00:00 UTC"):
         await engine.estimate("funnel", EstimateQuery())
 
 

@@ -30,7 +30,7 @@ from hubbub.analysis.comparisons.cross import Cross, crossed
 from hubbub.analysis.comparisons.order_confidence import Top
 from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.analysis.percentiles import PercentileShift, percentile_shifts
-from hubbub.catalog import EPOCH_SECONDS, UNLISTED, Metric, reports_of_one
+from hubbub.catalog import UNLISTED, Metric, epoch_at, reports_of_one
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.grammar import several
 
@@ -190,7 +190,7 @@ async def figures_of(
         )
         return await asyncio.to_thread(sources.figures)
 
-    running = collected.now() // EPOCH_SECONDS[metric.epoch]
+    running = epoch_at(collected.now(), metric.epoch)
     closed = sum(collected.is_closed(metric, epoch) for epoch in selection.epochs)
     question = ("figures", confidence, by_cohort, running, closed)
     return await engine.cached(question, selection, make)

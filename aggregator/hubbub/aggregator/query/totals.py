@@ -24,6 +24,7 @@ from hubbub.catalog import (
     Metric,
     closing_time,
     days_of_period,
+    epoch_at,
     epoch_start,
     superseded_by,
     versions_of,
@@ -375,10 +376,11 @@ class TotalsByEpoch:
                 f"batch of {metric.fewest:,}"
             )
         if metric.value_kind.COUNTS:
-            running = int(self.now()) // EPOCH_SECONDS[metric.epoch]
-            end = minute(epoch_start(running + 1, metric.epoch))
-            text += f"; a device reports a {metric.kind} once its {metric.epoch} is over"
-            text += f", and this {metric.epoch} ends at {end}"
+            running = epoch_at(self.now(), metric.epoch)
+            text += (
+                f"; a device reports a {metric.kind} once its {metric.epoch} is over, and this "
+                f"{metric.epoch} ends at {minute(epoch_start(running + 1, metric.epoch))}"
+            )
         text += await self._deleted(metric)
         hint = until_first_batch(metric, terms, self.reserve, has_left=has_left)
         withheld = withheld_sentence(metric, upstream_epochs(metric, terms), terms)
