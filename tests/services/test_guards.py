@@ -282,11 +282,15 @@ async def test_a_redis_near_its_limit_refuses_before_it_is_full(serving: Serving
         await front.send(front.request(1))
 
 
-async def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(front: Front) -> None:
+async def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
+    front: Front, caplog: pytest.LogCaptureFixture
+) -> None:
     await front.pool.server.client.config_set("maxmemory", 1)
     assert await _hint(front.send(front.request(3))) >= 1
     assert front.admission.refusals == {"store_full": 1}
     assert front.pressure.wait_seconds > 0, "the next ones are refused unread"
+    [warning] = [record.message for record in caplog.records]
+    assert warning.startswith("no reports are accepted: Redis")
     await front.pool.server.client.config_set("maxmemory", 0)
     await front.pressure.look()
     await front.send(front.request(3))

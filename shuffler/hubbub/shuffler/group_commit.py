@@ -79,8 +79,8 @@ class Intake:
                     spent_tokens = await self._pool.add(by_window, spread)
             except StoreUnavailable as error:
                 failure = error
-            if failure and not self._is_failing and not isinstance(failure, StoreFull):
-                _log.warning("no reports are accepted: %s", failure)  # Backpressure logs the other
+            if failure and not self._is_failing:
+                _log.warning("no reports are accepted: %s", failure)
             elif self._is_failing and not failure:
                 _log.info("reports are accepted again")
             self._is_failing = failure is not None
