@@ -424,8 +424,8 @@ def _target(
                 numerator, denominator = options.ratio
                 control = numerator / denominator
                 moved = control + (effect if 2 * control < 1 else -effect)
-                arms = row.reports, row.reports
-                reach = reach_of(effect_confidence(CONFIDENCE, count, arms, 1, fewest))
+                arm_reports = row.reports, row.reports
+                reach = reach_of(effect_confidence(CONFIDENCE, count, arm_reports, 1, fewest))
                 power = ratio_power(question, row, (control, moved), denominator, reach)
                 # As far from the effect as the power is from its promise.
                 return effect * 10 ** (SHOWN_POWER - power)
