@@ -38,7 +38,7 @@ from hubbub.conservation import Window
 from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter, BatchTooSmall, BudgetExhausted, UnknownMetric
 from hubbub.mechanisms import SystemBits, tally
-from hubbub.privacy.noisy_answers import Released
+from hubbub.privacy.central_releases import Released
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.version import VERSION
 from tests.interfaces.running_aggregator import house

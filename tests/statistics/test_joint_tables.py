@@ -25,7 +25,7 @@ from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.part_tables import listed_parts
 from hubbub.privacy.exact_accountant import ExactAccountant
-from hubbub.privacy.noisy_counts import law_of
+from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import profile
 from hubbub.sealing.count_dummies import CountNoise

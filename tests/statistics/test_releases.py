@@ -10,7 +10,7 @@ from hubbub.analysis.families import draw, family_for
 from hubbub.catalog import Release
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals, build, tally
-from hubbub.privacy.noisy_answers import ReleaseKind, release
+from hubbub.privacy.central_releases import ReleaseKind, release
 from hubbub.privacy.proofs.enumeration import SMALL, rows
 
 RELEASED = [m for m in SMALL if m.VALUES not in {"strings", "vectors"} and m.NAME != "pairs"]

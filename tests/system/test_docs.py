@@ -253,9 +253,9 @@ def _names() -> dict[str, Any]:
     from hubbub.mechanisms import Totals, build
     from hubbub.privacy.amplification import amplified, closed_form, sampled
     from hubbub.privacy.card import max_belief_change, max_posterior
+    from hubbub.privacy.central_releases import release
     from hubbub.privacy.composition import Event, compose
     from hubbub.privacy.metric_draft import MetricDraft
-    from hubbub.privacy.noisy_answers import release
     from hubbub.privacy.planner import plan
 
     def laplace_noise(epsilon: float, local: float, values: int) -> float:

@@ -21,8 +21,8 @@ from hubbub.cli.main import main
 from hubbub.client import Outcome
 from hubbub.client.testing import FakeShuffler, memory_client
 from hubbub.mechanisms import REGISTRY, KeyedBits, tally
+from hubbub.privacy.central_releases import release
 from hubbub.privacy.metric_draft import MetricDraft
-from hubbub.privacy.noisy_answers import release
 from hubbub.privacy.planner import row
 from hubbub.signing.testing import make_bundle
 from tests.support.catalogs import catalog_toml, metric_toml

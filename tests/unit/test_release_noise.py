@@ -7,7 +7,7 @@ import pytest
 from hubbub.catalog import Metric, Release
 from hubbub.errors import MissingDependency
 from hubbub.mechanisms import Totals, build
-from hubbub.privacy.noisy_answers import check_noise, release
+from hubbub.privacy.central_releases import check_noise, release
 from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 
 _CATALOG = catalog_toml(
@@ -31,7 +31,7 @@ def test_a_catalog_with_a_release_is_refused_without_opendp(
 ) -> None:
     released = _metrics('release = { mechanism = "laplace", epsilon = 0.5 }\n' + _BUDGET)
     check_noise(released)
-    monkeypatch.setattr("hubbub.privacy.noisy_answers.find_spec", lambda _name: None)
+    monkeypatch.setattr("hubbub.privacy.central_releases.find_spec", lambda _name: None)
     check_noise(_metrics())
     with pytest.raises(MissingDependency, match=r'"theme" is released.*PATH\[releases\]'):
         check_noise(released)

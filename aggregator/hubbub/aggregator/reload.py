@@ -12,7 +12,7 @@ from hubbub.aggregator.settings import Settings
 from hubbub.bundles import Bundle, OpeningKey, key_at, read_bundle
 from hubbub.bundles.key_handover import line_of
 from hubbub.errors import BundleRefused, KeysUnusable
-from hubbub.privacy.noisy_answers import check_noise
+from hubbub.privacy.central_releases import check_noise
 from hubbub.runtime.process import certificates_until, day_of
 from hubbub.sealing.kems import x_wing_public_bytes
 from hubbub.signing.metric_changes import refuse_changes

@@ -1,15 +1,16 @@
 """Privacy promises: computed, checked and spent. Pure: no network, no store.
 
     planner       mechanism, epsilon and number of reports for a question (metric_draft)
-    card          what a catalog promises a person; leaflet, papers, review: for other readers
-    amplification privacy gained in any shuffled batch; crowd: for one metric's reports
-    shuffled_*    exact account of a whole epoch, with one_count and few_lies; noisy_counts, if each
-                  value has dummies, with noisy_lies and third_values
+    card          what a catalog promises a person; leaflet_and_claims and legal_papers: for others
+    amplification privacy gained in any shuffled batch; crowd_guarantees: for one metric's reports
+    shuffled_*    exact account of a whole epoch, with two_values_account and few_lies_account
+    noise_dummies_account    the same if each value has dummies, with lies_and_dummies_account,
+                  two_values_with_dummies and third_values_account
     composition   several reports or releases together; many_epochs: several whole epochs
-    padding       how many dummies to add to a crowd; hidden_counts: what report counts reveal
+    fewest_dummies  how many to add to a crowd; count_privacy: what report counts reveal
     proofs/       enumeration: each mechanism's promises, exactly (replay); coins: the bit source;
                   attack: lower bounds by experiment; audit: all of them, for a catalog
-    releases      noise on totals for published numbers
+    central_releases  noise on totals for published numbers
 
 The proofs need only the standard library, so nothing is imported here.
 """

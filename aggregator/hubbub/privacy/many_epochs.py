@@ -24,7 +24,7 @@ import numpy as np
 from hubbub.analysis.binomials import likely, pmf
 from hubbub.catalog.crowds.gaussian import epsilon_of_mu, mu_within
 from hubbub.errors import BadParameter
-from hubbub.privacy.noisy_counts import law_of, sum_losses
+from hubbub.privacy.noise_dummies_account import law_of, sum_losses
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile
 from hubbub.sealing.count_dummies import CountNoise

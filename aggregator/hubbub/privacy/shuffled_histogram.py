@@ -14,8 +14,8 @@ which is Bin(s, 1/2): in closed form except for two sums. Dummies, evenly spread
 T. A larger T reveals less, so a block of neighbouring T counts as its least.
 
 An adversary who knows which of the others lied knows more than the view: some percent of epsilon if
-lies are few. In that case hubbub.privacy.few_lies computes all that the others may hold, and gives
-less away. Two values are a case of their own (hubbub.privacy.one_count).
+lies are few. In that case hubbub.privacy.few_lies_account computes all that the others may hold,
+and gives less away. Two values are a case of their own (hubbub.privacy.two_values_account).
 
 If reports show one of several groups, drawn evenly whatever the value is (the hash function of
 `local_hash`), only reports of the person's own group hide it: each of the others is in it, and
@@ -43,10 +43,10 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import binomial_tail, likely_ends, pmf
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
-from hubbub.privacy.few_lies import FewLies
-from hubbub.privacy.noisy_counts import NoisyCounts
-from hubbub.privacy.one_count import FLOAT_ERROR, TAILS, OneCount, SeveralCounts
+from hubbub.privacy.few_lies_account import FewLies
+from hubbub.privacy.noise_dummies_account import NoisyCounts
 from hubbub.privacy.shuffled_epoch import FFT_ERROR, ShuffledEpoch
+from hubbub.privacy.two_values_account import FLOAT_ERROR, TAILS, OneCount, SeveralCounts
 
 _MIN_DELTA: Final = 1e-15
 # Blocks of T at most: more are no nearer to the truth by a two thousandth.

@@ -8,7 +8,7 @@ PRIVACY: the added dummies depend on two figures only: the sum of all numbers, a
     steps minus the secret number. If one report names b in place of a, with one dummy of b less,
     one of a more, and a secret number that is smaller by b - a, both figures stay, and so does all
     that is seen. So an epoch reveals what two numbers of `each`, moved by one, and one of `of_sum`,
-    moved by at most all steps, reveal together; hubbub.privacy.noisy_counts computes it.
+    moved by at most all steps, reveal together; hubbub.privacy.noise_dummies_account computes it.
 
 Source: Murakami, Sei, Eriguchi (IEEE S&P 2025) for independent numbers; correlated noise as in
 Ghazi, Kumar, Manurangsi, Pagh, Sinha (ICML 2021), here added by the shuffler; the proof is above.

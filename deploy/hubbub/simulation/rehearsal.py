@@ -32,7 +32,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.privacy.crowd_guarantees import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
-from hubbub.privacy.noisy_counts import law_of
+from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.simulation.associations_and_figures import (
     Associated,

@@ -14,8 +14,8 @@ from hubbub.analysis.families import draw
 from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.privacy.noisy_answers import release_without_noise
-from hubbub.privacy.noisy_counts import law_of
+from hubbub.privacy.central_releases import release_without_noise
+from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.sealing.count_dummies import CountNoise
 from hubbub.sealing.value_dummies import ValueNoise
 from tests.statistics.calibration.changes import ANY, DIFFERENCE, REQUESTED_BAND, SMALL_P

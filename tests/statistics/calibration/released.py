@@ -8,7 +8,7 @@ import numpy as np
 from hubbub.analysis.families import draw, draw_epochs
 from hubbub.catalog import Release
 from hubbub.mechanisms import AnyMechanism, Totals, build
-from hubbub.privacy.noisy_answers import release
+from hubbub.privacy.central_releases import release
 from tests.statistics.calibration.shapes import built
 from tests.statistics.calibration.statement import Counted, Setting, Statement
 

@@ -33,7 +33,7 @@ from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.analysis.percentiles import Percentile, PercentileShift, ShareBelow
 from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.value_estimates import Mean
-from hubbub.privacy.noisy_answers import Released
+from hubbub.privacy.central_releases import Released
 from tests.statistics.calibration import SETTINGS
 from tests.statistics.calibration.statement import Counted, Setting, Statement, measure, mistake
 

@@ -12,7 +12,7 @@ from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.families import draw
 from hubbub.catalog import Release
 from hubbub.mechanisms import AnyMechanism, Totals, build
-from hubbub.privacy.noisy_answers import release
+from hubbub.privacy.central_releases import release
 from tests.statistics.calibration.changes import ANY, DIFFERENCE, SMALL_P
 from tests.statistics.calibration.listed import ENDS, judge_rows
 from tests.statistics.calibration.shapes import built

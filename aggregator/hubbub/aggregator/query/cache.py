@@ -32,7 +32,7 @@ from hubbub.authoring.crowds.accountant import reports_variance
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, TotalsUnreadable
 from hubbub.mechanisms import Totals
-from hubbub.privacy.noisy_counts import law_of
+from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.sealing.count_dummies import CountNoise
 from hubbub.sealing.value_dummies import ValueNoise
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from hubbub.aggregator.text_rules import check_words, mended
 from hubbub.errors import BadParameter, BudgetExhausted
 from hubbub.mechanisms import is_number
-from hubbub.privacy.noisy_answers import Released
+from hubbub.privacy.central_releases import Released
 from hubbub.runtime.redis.command_sender import RedisServer, lua, script
 
 LONGEST_NAME: Final = 200

@@ -24,7 +24,7 @@ from hubbub.catalog import EPOCH_SECONDS, Budget, Crowd, Metric, reports_of_one
 from hubbub.epochs import epoch_dates
 from hubbub.errors import BadParameter, BudgetExhausted, ServiceUnavailable
 from hubbub.errors.development_messages import PROTECTS_NOBODY
-from hubbub.privacy.noisy_answers import (
+from hubbub.privacy.central_releases import (
     AS_IT_IS,
     QUERIES,
     Released,

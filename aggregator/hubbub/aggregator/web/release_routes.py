@@ -20,7 +20,7 @@ from hubbub.aggregator.web.parameters import (
     needs,
 )
 from hubbub.aggregator.web.problems import PROBLEMS
-from hubbub.privacy.noisy_answers import Released
+from hubbub.privacy.central_releases import Released
 
 Epoch = Annotated[int, Field(ge=0, lt=2**32)]
 

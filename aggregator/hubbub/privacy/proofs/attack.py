@@ -44,7 +44,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.draw_totals import Counts
 from hubbub.mechanisms import AnyMechanism
-from hubbub.privacy.noisy_counts import law_of
+from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing.value_dummies import ValueNoise
 

@@ -7,8 +7,8 @@ from typing import Any, Final, Literal
 
 from hubbub.cli.terminal.output import day_of, explain, listing, say, table
 from hubbub.cli.terminal.query_options import ServiceOptions, parse_epochs
+from hubbub.privacy.central_releases import CONFIDENCE, QUERIES
 from hubbub.privacy.composition import Event, compose
-from hubbub.privacy.noisy_answers import CONFIDENCE, QUERIES
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import argument, option, options
 from hubbub.query_results.cell_text import End, number_text

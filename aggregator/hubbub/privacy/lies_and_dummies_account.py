@@ -9,9 +9,9 @@ with v lies, with probability d q, and otherwise one of the T is on v:
         = sum over s of Bin(s; T, 2/d) g(z | L) E[((1 - d q) d x' / T + d q) P(x - x') P(y - y')]
 
 with x' = Bin(s, 1/2), y' = s - x' and the dummies' law P; for w, y' takes the place of x'. Third
-values' counts z show L by their chance g only: hubbub.privacy.third_values gives what they show at
-most. Of one third value, or few reports on two, all z are summed. delta, the sum of what v exceeds
-t times w by, is thus a product of two matrices: x and y by s, and s by what is known of L.
+values' counts z show L by their chance g only: hubbub.privacy.third_values_account gives what they
+show at most. Of one third value, or few reports on two, all z are summed. delta, the sum of what v
+exceeds t times w by, is thus a product of two matrices: x and y by s, and s by what is known of L.
 
 A larger T or s reveals less, so blocks count as their least. Where the matrices are large, L is
 given away, too. Rows x <= y do not count, since there w is likelier.
@@ -29,9 +29,9 @@ import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.binomials import binomial_tail, likely, likely_ends, pmf
-from hubbub.privacy.one_count import TAILS
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.privacy.third_values import AllCounts, Signals, ThirdValues, shifted_chances
+from hubbub.privacy.third_values_account import AllCounts, Signals, ThirdValues, shifted_chances
+from hubbub.privacy.two_values_account import TAILS
 
 # Each chance is a product of a few that are right to 1e-10.
 _ROUNDING: Final = 1e-9

@@ -15,14 +15,14 @@ N(x, y) the joint law of these and the dummies, and p, q the probabilities of a 
 
     p N(x - 1, y) + q N(x, y - 1) + (d - 2) q g N(x, y)
 
-and w the same with p and q exchanged: hubbub.privacy.two_counts sums what v exceeds w by. The last
-term is a report that names a third value. It is g times as likely as on average for the counts of
-all third values together: for each it is P(z - 1) / P(z), and g is their mean, which is a number of
-d - 2 draws that are above the mean of P or not. Where g is small, epsilon is large; delta is convex
-in g, so chords between some g are an upper bound. For three values or more
-hubbub.privacy.noisy_lies gives less of S away, and more of who lied; the smaller of both counts.
-With two values S would give too much away: there a of the m hold v, and those who lie move from one
-to the other; all a are computed, in blocks, as in hubbub.privacy.one_count.
+and w the same with p and q exchanged: hubbub.privacy.two_values_with_dummies sums what v exceeds w
+by. The last term is a report that names a third value. It is g times as likely as on average for
+the counts of all third values together: for each it is P(z - 1) / P(z), and g is their mean, which
+is a number of d - 2 draws that are above the mean of P or not. Where g is small, epsilon is large;
+delta is convex in g, so chords between some g are an upper bound. For three values or more
+hubbub.privacy.lies_and_dummies_account gives less of S away, and more of who lied; the smaller of
+both counts. With two values S would give too much away: there a of the m hold v, and those who lie
+move from one to the other; all a are computed, in blocks, as in hubbub.privacy.two_values_account.
 If the steps of a mean have further dummies (hubbub.sealing.value_dummies), the sum of all dummies'
 steps is a third secret number, drawn from D and moved by at most d - 1: with B the delta above,
 
@@ -45,10 +45,10 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import laws, likely, pmf
-from hubbub.privacy.noisy_lies import NoisyLies
-from hubbub.privacy.one_count import TAILS, splits
+from hubbub.privacy.lies_and_dummies_account import NoisyLies
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch, convolved
-from hubbub.privacy.two_counts import TwoCounts, fits
+from hubbub.privacy.two_values_account import TAILS, splits
+from hubbub.privacy.two_values_with_dummies import TwoCounts, fits
 from hubbub.sealing.count_dummies import CountNoise
 
 # Each chance is a product of a few that are right to 1e-10.

@@ -12,11 +12,11 @@ from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
 from hubbub.catalog.crowds.crowd import noise_of
-from hubbub.privacy.noisy_counts import law_of
-from hubbub.privacy.noisy_lies import NoisyLies
+from hubbub.privacy.lies_and_dummies_account import NoisyLies
+from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.privacy.third_values import AllCounts, ThirdValues, poisson
+from hubbub.privacy.third_values_account import AllCounts, ThirdValues, poisson
 
 
 def _chances(scale: float, shift: int) -> Floats:
