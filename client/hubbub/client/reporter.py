@@ -17,7 +17,7 @@ from hubbub.catalog.payload_meanings import label_of
 from hubbub.client.cover import FILLER, OF_THE_DEVICE, fills
 from hubbub.client.device_metric import AskedMetric, Questions
 from hubbub.client.learner import Learner
-from hubbub.client.ledger import Account, charge
+from hubbub.client.ledger import charge
 from hubbub.client.mistakes import find_named, unreadable
 from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.outcome import Outcome
@@ -292,8 +292,13 @@ class Reporter:
                     default = metric.code(metric.default)
                     last = begins(epoch + 1, question.epoch_seconds) - 1
                     outcome = self._report(question, default, metric.base_name, last)
-                    if outcome in OF_THE_DEVICE and fills(self._bundle):
-                        self._fill(question, metric, account, epoch)
+                    if (
+                        outcome in OF_THE_DEVICE
+                        and fills(self._bundle)
+                        and self._obstacle(question, metric, last, epoch) is None
+                        and account.fill(epoch)
+                    ):
+                        self._note(metric.stream, epoch, "", FILLER, self._clock())
             for question, code, cell, moment in due(self._questions.past, self._standing, now):
                 own_cell = cell or self._cell(question.catalog_metric)
                 self._report(question, code, own_cell, moment)
@@ -425,12 +430,6 @@ class Reporter:
         # The suffix adds the list of values and the tier to the cell.
         self._note(cell + suffix, epoch, tag, payload, now)
         return Outcome.QUEUED
-
-    def _fill(self, question: AskedMetric, metric: Metric, account: Account, epoch: int) -> None:
-        """Note a filler for a past epoch, unless an obstacle or the ledger refuses it."""
-        last = begins(epoch + 1, question.epoch_seconds) - 1
-        if self._obstacle(question, metric, last, epoch) is None and account.fill(epoch):
-            self._note(metric.stream, epoch, "", FILLER, self._clock())
 
     def _note(self, stream: str, epoch: int, tag: str, payload: bytes, made: float) -> None:
         generation = self._standing.consent.generation

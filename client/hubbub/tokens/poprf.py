@@ -61,7 +61,7 @@ def new_key() -> tuple[bytes, bytes]:
 
 def public_of(key: bytes) -> bytes:
     """The public key of a private key. Raises BadParameter if `key` is not a valid scalar."""
-    return _base(key)
+    return _product(key, _GENERATOR)
 
 
 def check_elements(elements: Sequence[bytes]) -> None:
@@ -104,7 +104,7 @@ def finalize(
 ) -> list[bytes]:
     """Checks the proof; returns the output of each input and blinded. Raises BadParameter."""
     _check_element(public, "no public key of an issuer of tokens")
-    tweaked = _plus(_base(_info_scalar(info)), public)
+    tweaked = _plus(_product(_info_scalar(info), _GENERATOR), public)
     if tweaked == _IDENTITY or len(evaluated) != len(inputs):
         raise BadParameter("the issuer's answer does not fit the request")
     check_elements(evaluated)
@@ -147,11 +147,11 @@ def _info_scalar(info: bytes) -> bytes:
 
 def _prove(key: bytes, c: Sequence[bytes], d: Sequence[bytes], fixed_scalar: bytes | None) -> bytes:
     """GenerateProof: that d = key * c, and key * G the public key, by one scalar."""
-    public = _base(key)
+    public = public_of(key)
     m = _composite(public, c, d)[0]
     z = _product(key, m)
     scalar = fixed_scalar or rbcl.crypto_core_ristretto255_scalar_random()
-    challenge = _challenge(public, m, z, _base(scalar), _product(scalar, m))
+    challenge = _challenge(public, m, z, _product(scalar, _GENERATOR), _product(scalar, m))
     product = rbcl.crypto_core_ristretto255_scalar_mul(challenge, key)
     answer: bytes = rbcl.crypto_core_ristretto255_scalar_sub(scalar, product)
     return challenge + answer
@@ -163,7 +163,7 @@ def _is_proof(proof: bytes, public: bytes, c: Sequence[bytes], d: Sequence[bytes
         return False
     challenge, answer = proof[:SCALAR_BYTES], proof[SCALAR_BYTES:]
     m, z = _composite(public, c, d)
-    t2 = _plus(_base(answer), _product(challenge, public))
+    t2 = _plus(_product(answer, _GENERATOR), _product(challenge, public))
     t3 = _plus(_product(answer, m), _product(challenge, z))
     return hmac.compare_digest(challenge, _challenge(public, m, z, t2, t3))
 
@@ -225,10 +225,6 @@ def _product(scalar: bytes, element: bytes) -> bytes:
     except (RuntimeError, TypeError, ValueError):
         raise BadParameter("no element of the group, or no scalar") from None
     return product
-
-
-def _base(scalar: bytes) -> bytes:
-    return _product(scalar, _GENERATOR)
 
 
 def _plus(first: bytes, other: bytes) -> bytes:

@@ -3,6 +3,7 @@
 Every attempt sends the same bytes, also after a restart, so that the shuffler recognizes a resend.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -197,14 +198,11 @@ class Sender:
     def await_others(self, wait_seconds: float) -> None:
         """Waits until no other process of the app submits reports that were purged meanwhile."""
         deadline = self._clock.monotonic() + wait_seconds
-        while self._may_be_in_flight() and self._clock.monotonic() < deadline:
+        while self._clock.monotonic() < deadline:
+            with contextlib.suppress(StateBusy):
+                if not self._state.purged_in_flight(self._clock.now()):
+                    return
             self._clock.sleep(_LOOK_SECONDS)
-
-    def _may_be_in_flight(self) -> bool:
-        try:
-            return self._state.purged_in_flight(self._clock.now()) > 0
-        except StateBusy:
-            return True
 
     def go_on(self) -> None:
         """Submits again."""
