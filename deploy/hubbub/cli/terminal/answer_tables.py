@@ -32,11 +32,12 @@ _TEXTS: Final = ("text", "time")
 
 
 def show_metrics(answer: Answer) -> None:
-    """Shows the metrics, each with its last epochs as a sparkline."""
-    sparks = [
-        _spark([epoch["reports"] for epoch in metric["epochs"][-_SHOWN_EPOCHS:]])
-        for metric in answer["metrics"]
-    ]
+    """Shows the metrics, each with its last epochs as a sparkline up to the largest."""
+    sparks = []
+    for metric in answer["metrics"]:
+        numbers = [epoch["reports"] for epoch in metric["epochs"][-_SHOWN_EPOCHS:]]
+        highest = max(numbers, default=0) or 1
+        sparks.append("".join(_SPARKS[(len(_SPARKS) - 1) * n // highest] for n in numbers))
     show_table("metrics", answer, several(len(answer["metrics"]), "metric"), sparks=sparks)
     waiting: dict[str, list[str]] = {}
     for metric in answer["metrics"]:
@@ -267,12 +268,6 @@ def _table(
 
 def _intervals(table_rows: Sequence[Row], middle: str) -> Intervals:
     return [(row[middle], row["low"], row["high"]) for row in table_rows]
-
-
-def _spark(numbers: list[int]) -> str:
-    """A sparkline whose highest block is the largest number."""
-    highest = max(numbers, default=0) or 1
-    return "".join(_SPARKS[(len(_SPARKS) - 1) * number // highest] for number in numbers)
 
 
 def _say_hidden_rows(number: int) -> None:
