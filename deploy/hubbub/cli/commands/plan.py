@@ -1,7 +1,7 @@
 """`hubbub plan`: before launch, which mechanism, how many reports, which epsilon, what machines."""
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from math import ceil, isfinite, nan
@@ -194,14 +194,12 @@ def _plan(options: PlanOptions) -> None:
     if percentiles:
         errors = [rank_error(question, line, percentiles, shares) for line in lines]
     drawing = simulate(question, metric_row or rows[0], options.seed) if options.simulate else {}
-    ratio_error = None
-    if (error_of_ratio := _ratio_error(options, question, metric)) is not None:
-        ratio_error = error_of_ratio(rows[0], 0.0)
+    stderr = None if options.ratio is None else _ratio_error(options, question, metric, rows[0])
     if options.format == "json":
         rows_with_errors = zip((item.mechanism for item in rows), errors, strict=False)
         further = {
             "rank_errors": {name: error for name, error in rows_with_errors if isfinite(error)},
-            "ratio_error": ratio_error,
+            "ratio_error": stderr,
             "simulated": drawing,
         }
         document = _document(question, rows, metric_row, metric)
@@ -209,7 +207,7 @@ def _plan(options: PlanOptions) -> None:
     else:
         ranks = {"percentiles": percentiles, "errors": errors}
         show(question, rows, metric_row, metric, **ranks, by_auto=by_auto)
-        _say_goal(options, rows[0], ratio_error)
+        _say_goal(options, rows[0], stderr)
         if drawing:
             show_simulated(drawing)
     if options.plot:
@@ -217,7 +215,7 @@ def _plan(options: PlanOptions) -> None:
         print(visible(f"drawn to {options.plot}"), file=sys.stderr)  # noqa: T201 beside the answer
 
 
-def _say_goal(options: PlanOptions, best: Row, ratio_error: float | None) -> None:
+def _say_goal(options: PlanOptions, best: Row, stderr: float | None) -> None:
     """Explains the reports of an experiment, and gives the error of a ratio."""
     if options.effect is not None:
         say(
@@ -227,7 +225,7 @@ def _say_goal(options: PlanOptions, best: Row, ratio_error: float | None) -> Non
     if options.ratio is not None:
         say(
             f"the ratio {options.ratio[0]:g} / {options.ratio[1]:g} by {best.mechanism}: "
-            f"standard error {ratio_error:.3%}"
+            f"standard error {stderr:.3%}"
         )
 
 
@@ -370,22 +368,17 @@ def _check_goals(options: PlanOptions, question: MetricDraft, metric: Metric | N
 
 
 def _ratio_error(
-    options: PlanOptions, question: MetricDraft, metric: Metric | None
-) -> Callable[[Row, float], float] | None:
-    """The standard error of the requested ratio by a row's mechanism; None without a ratio.
-
-    Its second argument is an effect by which a rate moves up.
-    """
-    if (ratio := options.ratio) is None:
-        return None
-    numerator, denominator = ratio
+    options: PlanOptions,
+    question: MetricDraft,
+    metric: Metric | None,
+    row: Row,
+    effect: float = 0.0,
+) -> float:
+    """The standard error of the ratio by a row's mechanism; `effect` moves a rate up."""
+    numerator, denominator = options.ratio or (1.0, 1.0)
+    moved = numerator + denominator * effect, denominator
     is_apart = options.apart or (metric is not None and isinstance(metric.value_kind, Retention))
-
-    def error(row: Row, effect: float) -> float:
-        moved = numerator + denominator * effect
-        return ratio_error(question, row, (moved, denominator), is_apart=is_apart)
-
-    return error
+    return ratio_error(question, row, moved, is_apart=is_apart)
 
 
 def _with_progress(mechanisms: Collection[Step], options: PlanOptions) -> Iterable[Step]:
@@ -399,7 +392,7 @@ def _target(
     options: PlanOptions, question: MetricDraft, metric: Metric | None, shares: Floats
 ) -> Target:
     """The figure of a row that must reach the goal."""
-    error_of_ratio = _ratio_error(options, question, metric)
+    error_of_ratio = partial(_ratio_error, options, question, metric)
     if (effect := options.effect) is not None:
         # All effects of an experiment share one confidence level.
         arms = len(metric.experiment.arms) if metric and metric.experiment else 2
@@ -427,16 +420,16 @@ def _target(
                 arm_reports = row.reports, row.reports
                 reach = reach_of(effect_confidence(CONFIDENCE, count, arm_reports, 1, fewest))
                 power = ratio_power(question, row, (control, moved), denominator, reach)
-                # As far from the effect as the power is from its promise.
+                # The search needs the effect itself at the shown power, and more below it.
                 return effect * 10 ** (SHOWN_POWER - power)
-            stderr_at = partial(error_of_ratio or partial(moved_error, question), row)
-            return detectable_effect(stderr_at, count, row.reports, fewest)
+            error_of = partial(moved_error, question) if options.ratio is None else error_of_ratio
+            return detectable_effect(partial(error_of, row), count, row.reports, fewest)
 
         return shows
     if percentiles := _percentiles(options, metric):
         return lambda row: rank_error(question, row, percentiles, shares)
-    if error_of_ratio:
-        return lambda row: error_of_ratio(row, 0.0)
+    if options.ratio is not None:
+        return error_of_ratio
     if options.error is None:
         return lambda row: row.detectable
     return (lambda row: row.stderr) if options.whose == REPORTERS else (lambda row: row.population)
