@@ -295,7 +295,7 @@ def test_the_coordinate_that_is_no_number_is_named(tmp_path: Path) -> None:
         (VECTOR + "crowd = 1000\n", 'field "central_epsilon": is missing'),
         (
             VECTOR + CROWD + "words = 2\n",
-            "with books of two words the promise of a crowd is not proven",
+            "with two words the promise of a crowd is not proven",
         ),
         (VECTOR + 'alert = { when = "mean above 1" }\n', "a vector only supports"),
         (VECTOR + "dimensions = 3\n", 'field "dimensions": is not known'),

@@ -231,7 +231,7 @@ def _check_promised(
     for name, promise in promised.items():
         if name in metrics or history.get(name) != promise.digest or promise.epsilon is None:
             raise BadParameter(
-                "promises are for names that the history does not contain or that are still used"
+                "promises name metrics that the history lacks, or that are still in use"
             )
 
 

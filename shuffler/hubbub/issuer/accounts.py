@@ -33,7 +33,7 @@ class Accounts:
         """
         digest = hashlib.sha256(key.encode()).hexdigest()
         if digest not in self._accounts:
-            raise AccessRefused("not the key of an account; send it as Authorization: Bearer KEY")
+            raise AccessRefused("not the key of an account; send one as Authorization: Bearer KEY")
         name, vouches = self._accounts[digest]
         if not vouches:
             return name, False

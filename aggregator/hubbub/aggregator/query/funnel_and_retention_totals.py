@@ -73,7 +73,7 @@ def meant_query(
         )
     if query.anytime or query.percentiles or query.below:
         raise BadParameter(
-            f'metric "{metric.name}" has figures, with intervals for one look and no percentiles: '
+            f'metric "{metric.name}" has figures, without percentiles or intervals of every look: '
             'leave "anytime", "percentile" and "below" out'
         )
     if by_cohort and not kind.has_cohorts:

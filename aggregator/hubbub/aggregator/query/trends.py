@@ -333,7 +333,7 @@ def _is_of_one_mean(answer: Answer) -> bool:
 
 def _names(answer: Answer, values: Sequence[str], number: int) -> list[str]:
     if not 1 <= max(number, len(values)) <= MAX_SERIES:
-        raise BadParameter(f"a trend follows 1 to {MAX_SERIES} values: select as many")
+        raise BadParameter(f"a trend follows 1 to {MAX_SERIES} values: select so many")
     if values:
         return list(dict.fromkeys(values))
     # A beginning, that is all strings with it, cannot be queried in one epoch alone.

@@ -124,8 +124,8 @@ def decode_counts(
     design = Design(collection, places[firsts])
     if not design.equations >= _FEWEST:
         raise BatchTooSmall(
-            f"{design.equations} bits in cohorts with reports are too few to decode by: "
-            f"at least {_FEWEST}"
+            f"decoding needs {_FEWEST} bits in cohorts with reports, and there are "
+            f"{design.equations}"
         )
     fit_result = _search(design, rate)
     p = ndtr(-fit_result.scores)

@@ -33,8 +33,7 @@ def planned_vectors(
     most = min(promise.max_local_epsilon, epsilon)
     if words == 2:  # noqa: PLR2004 half of them
         raise BadParameter(
-            "with books of two words the promise of a crowd is not proven; write more words, or "
-            'leave "words" out'
+            'with two words the promise of a crowd is not proven; raise "words", or leave it out'
         )
     if epsilon > most or not keeps_promise(promise, dimensions, accountant, epsilon, words=words):
         bounded = replace(promise, max_local_epsilon=most)

@@ -108,7 +108,7 @@ def open_proof(line: bytes, content: bytes, key: NoteKey) -> LogProof:
         ) from error
     if root != proof.checkpoint.root:
         raise BundleRefused(
-            f"the log {key.name} that it names does not contain it; ship it as it was built"
+            f"the log {key.name} does not contain this bundle; ship the bundle as it was built"
         )
     return proof
 

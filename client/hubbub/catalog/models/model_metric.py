@@ -42,9 +42,7 @@ def check_model(metric: Any) -> None:
         raise BadParameter(f"{metric.mechanism} is not for models")
     crowd = metric.crowd
     if metric.limits != limits_of(learning, metric.epsilon, crowd and crowd.epsilon):
-        raise BadParameter(
-            "limits of a model must be one report for life, or in each of its rounds"
-        )
+        raise BadParameter("a model's limits must be one report for life, or one in each round")
     if bool(crowd) != bool(learning.rounds_each):
         raise BadParameter("rounds_each must be set for a model in a crowd, and for no other")
     if metric.parameters.get("dimensions") != learning.dimensions:
