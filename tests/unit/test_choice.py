@@ -235,6 +235,10 @@ def test_a_build_names_the_mechanism_that_it_keeps(
         ),
         (
             "domain = 'number'\nreports = 9\nlow = 1\nhigh = 9\nbuckets = 9\npercentiles = [0.5]",
+            "percentiles in [1, 100), such as [50, 90], not [0.5, 0.9]",
+        ),
+        (
+            "domain = 'number'\nreports = 9\nlow = 1\nhigh = 9\nbuckets = 9\npercentiles = []",
             'field "percentiles": must be a list of ascending percentiles in [1, 100)',
         ),
         (
@@ -249,7 +253,7 @@ def test_a_build_names_the_mechanism_that_it_keeps(
         ('values = ["a", "b"]\nreports = 9\nmax_cells = 1', "raise max_payload_bytes or max_cells"),
         (
             'values = ["a", "b"]\nreports = 9\nhashes = 1',
-            'field "hashes": is not known for auto, only for ',
+            'field "hashes": is not known with mechanism = "auto", only for ',
         ),
         ('values = ["a", "b"]\nreports = 9\npermanent_epsilon = 0.5', "is not below"),
     ],

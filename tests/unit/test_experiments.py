@@ -57,7 +57,12 @@ def _catalog_file(folder: Path, text: str) -> Path:
         ("new = 1", "new = 0.5", "not a whole number in"),
         ("new = 1", "New = 1", "names an arm that does not match"),
         ("arms =", "arm =", 'did you mean "arms"'),
-        ('"new_menu"', '"new_men"', r'did you mean "new_menu"\? or add an'),
+        ('"new_menu"', '"new_men"', r'"new_menu"\? or add \[experiments.new_men\]'),
+        (
+            "[experiments.new_menu]\narms = { control = 1, new = 1 }",
+            "",
+            r"the catalog has none; add \[experiments.new_menu\]",
+        ),
         ('= "new_menu"', '= "new_menu, other"', "must match .* write the name of one"),
         ('= "new_menu"', '= ["new_menu", "other"]', "must name one experiment"),
         ('experiment = "new_menu"', "", "no metric names it"),

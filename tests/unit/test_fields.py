@@ -109,7 +109,7 @@ def test_one_declaration_adds_a_field_to_schema_reference_card_and_answers(
 
 
 def test_without_a_declaration_the_field_does_not_exist() -> None:
-    with pytest.raises(CatalogInvalid, match=r'"team": is not known for rappor'):
+    with pytest.raises(CatalogInvalid, match=r'"team": is not known with mechanism = "rappor"'):
         catalog_of(CATALOG.replace("bits = 16", 'bits = 16\nteam = "shell"'))
     assert "team" not in catalog_schema()["$defs"]["metric"]["properties"]
 

@@ -51,7 +51,7 @@ def test_the_limits_of_auto_hold_also_for_a_single_mechanism(tmp_path: Path) -> 
         ("max_cells = true", '"max_cells": must be a whole number'),
         ("max_payload_bytes = 0", '"max_payload_bytes": must be a whole number'),
         ("reports = 0", '"reports": must be a whole number'),
-        ("permanent_epsilon = 3.0", '"permanent_epsilon": is not known for pairs, only for auto'),
+        ("permanent_epsilon = 3.0", 'is not known with mechanism = "pairs", only for auto'),
     ):
         with pytest.raises(CatalogInvalid, match=message):
             _metric(tmp_path, f"{PARTS}\n{wish}", "auto")

@@ -75,7 +75,7 @@ def test_people_above_most_hold_more_than_a_device_reports() -> None:
     [
         (SETS.replace("most = 2\n", ""), "most = 5 (a whole number in [1, 64]), for privset"),
         (SETS.replace("most = 2", "most = 5"), "most 5 is outside [1, 4]"),
-        (SETS.replace('kind = "set"\n', ""), "is not known for auto"),
+        (SETS.replace('kind = "set"\n', ""), 'is not known with mechanism = "auto"'),
         (SETS + "edges = [0, 1, 2]\n", "is not of a set"),
         (
             SETS + "crowd = 1000\ncentral_epsilon = 1.0\n",

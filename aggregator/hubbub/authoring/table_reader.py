@@ -39,7 +39,7 @@ def refuse_unknown(
 ) -> None:
     """Complains of unknown fields, with a similar name or a list of all.
 
-    `whose` ends the sentence "is not known", as "for grr" or "in [caps]";
+    `whose` ends the sentence "is not known", as "for any mechanism" or "in [caps]";
     `owners` names the mechanisms that a field is for.
     """
     for name in [name for name in table if name not in names]:

@@ -276,7 +276,7 @@ class Metric:
     percentiles: tuple[float, ...] = setting(
         kinds.ascending(
             "a list of ascending percentiles",
-            "be a list of ascending percentiles in [1, 100), such as [50, 95]",
+            "be a list of ascending percentiles in [1, 100), such as [50, 90], not [0.5, 0.9]",
             kinds.number("a percentile", 1, 100, "[)"),
         ),
         "With buckets or edges: percentiles that matter most; `auto` weighs them, answers show "

@@ -177,11 +177,12 @@ def in_interval(interval: Interval, *, is_integer: bool, what: str = "", **ways:
 
 
 def ascending(words: str, rule: str, item: Kind) -> Kind:
-    """A strictly ascending list; `rule` follows "must" in errors."""
+    """A strictly ascending list, not empty; `rule` follows "must" in errors."""
 
     def holds(values: Any) -> bool:
         return (
             isinstance(values, list | tuple)
+            and len(values) > 0
             and not any(item.problem(value) for value in values)
             and list(values) == sorted(set(values))
         )
@@ -189,7 +190,7 @@ def ascending(words: str, rule: str, item: Kind) -> Kind:
     return simple(
         words,
         holds,
-        {"type": "array", "items": item.schema(), "uniqueItems": True},
+        {"type": "array", "items": item.schema(), "minItems": 1, "uniqueItems": True},
         rule=rule,
         read=lambda values: tuple(item.read(value) for value in values),
         dump=list,

@@ -35,6 +35,12 @@ _LONG_KEY: Final = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{
 
 # Of tomllib's error about a table or a field that stands there twice.
 _REPEATED: Final = re.compile(r"Cannot (?:declare|overwrite) .*\(at line (\d+), ")
+# Of tomllib's other errors, and what often is wrong in the line that they name.
+_PLACE: Final = re.compile(r"at line (\d+)")
+_TOML_REMEDIES: Final = {
+    r"=.*\d,\d": "write a decimal point, as 2.0",
+    r"[=\[,{]\s*[\u201c-\u201f\u2018-\u201b]": 'write straight quotes, "',
+}
 _NAME: Final = re.compile(r"\s*(?:\[+[\w.-]+\]+|[\w.-]+(?=\s*=))", re.ASCII)
 
 
@@ -123,6 +129,11 @@ def parse_toml(text: str) -> dict[str, Any]:
             raise ValueError(
                 f"line {repeated[1]}: {subject} is there twice; rename or delete one"
             ) from error
+        if place := _PLACE.search(str(error)):
+            row = text.split("\n")[int(place[1]) - 1]
+            for pattern, remedy in _TOML_REMEDIES.items():
+                if re.search(pattern, row):
+                    raise ValueError(f"line {place[1]}: {remedy}") from error
         raise
     except OverflowError as error:
         raise ValueError(str(error)) from error

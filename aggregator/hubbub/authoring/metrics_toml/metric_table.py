@@ -108,7 +108,7 @@ def read_metric(
     extras = own_fields(mechanism)
     # Those that are not the kind's were refused above, unless they follow from its own fields.
     takes = [*_names(fields), *(field.name for field in extras), *kind.NOT_ITS]
-    refuse_unknown(table, takes, f"for {mechanism}", wrong, owners=_mechanisms_with)
+    refuse_unknown(table, takes, f'with mechanism = "{mechanism}"', wrong, owners=_mechanisms_with)
     for field in extras:
         if problem := _problem_with_own(mechanism, field, table):
             wrong(field.name, problem)
@@ -161,8 +161,9 @@ def _with_arms(
         experiment = experiment_named(experiments, settings["experiment"])
     except UnknownMetric as error:
         separator = "" if str(error).endswith("?") else ";"
-        remedy = f"{separator} or add an [experiments.NAME] table"
-        raise BadParameter(f"experiment: {error}{remedy}") from None
+        remedy = "or add" if experiments else "add"
+        table = f"[experiments.{settings['experiment']}]"
+        raise BadParameter(f"experiment: {error}{separator} {remedy} {table}") from None
     rules = settings.get("breakdown", {})
     if experiment.name in rules:
         raise BadParameter(
