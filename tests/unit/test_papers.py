@@ -131,6 +131,8 @@ def test_a_rate_is_two_counts_of_events_also_by_arm(
         if m.name == "crashes"
     ]
     assert "which it keeps, not randomized, until it has reported" in sentence
+    for paper, clear in (("consent", "beside the answer: menu."), ("stores", "beside them: menu.")):
+        assert any(f"In the clear {clear}" in s.text for s in by_name[paper].statements)
     plain = {s.subject: s.text for s in papers_of(tmp_path)["impact-assessment"].statements}
     assert "nothing that links them" in plain["Risk: all answers of a year"]
 

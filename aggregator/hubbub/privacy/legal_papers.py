@@ -100,12 +100,13 @@ def _facts(catalog: Catalog) -> dict[str, Any]:
         if weak
         else "All answers, of a year too, stay hidden even from all operators together."
     )
-    links = "reports contain nothing that links them"
+    links, public = "reports contain nothing that links them", ""
     if fields := sorted({field for metric in metrics for field in metric.breakdown}):
         links = (
             f"reports contain no name; their public fields ({', '.join(fields)}) separate groups "
             "of devices; more fields make smaller groups"
         )
+        public = f" In the clear beside them: {', '.join(fields)}."
     runs = catalog.runs
     shared = f"{DECIDE}: who runs the shuffler and the aggregator ([runs] of the catalog)."
     if runs:
@@ -124,6 +125,7 @@ def _facts(catalog: Catalog) -> dict[str, Any]:
         "year": year,
         "verdict_of_year": verdict(year),
         "links": links,
+        "public": public,
         "residual_risk": residual,
         "is_high": ", as the row above suggests" if weak else "",
         "leaflet": leaflet(catalog),
@@ -145,8 +147,10 @@ def _facts_of(metric: Metric) -> dict[str, Any]:
             f" While the shuffler does not work with the aggregator: epsilon {promise.epsilon:g} "
             f"at delta {promise.delta:g}, {right_of_100(promise.epsilon)} times in 100."
         )
+    fields = ", ".join(metric.breakdown)
     return {
         "metric": metric,
+        "public": f" In the clear beside the answer: {fields}." if fields else "",
         "right": right_of_100(metric.report_loss),
         "verdict": verdict(metric.report_loss),
         "crowd": crowd,
