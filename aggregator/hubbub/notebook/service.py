@@ -24,6 +24,9 @@ _TOKEN: Final = re.compile(r"[!-~]+")
 # Pages of an answer that changes while they are read are no answer: they are asked for anew.
 _ATTEMPTS: Final = 5
 _CHANGES_MEANWHILE: Final = ("waiting", "withheld")
+# OpenSSL's codes for a chain that ends at no trusted authority (X509_V_ERR_UNABLE_TO_GET_*,
+# X509_V_ERR_*_SELF_SIGNED_*, X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE).
+_UNTRUSTED: Final = (2, 18, 19, 20, 21)
 # The largest answer has a page of 10,000 strings of 255 bytes, and is a tenth of this.
 _MAX_BYTES: Final = 64 << 20
 # Names that `hubbub keys tls` gives the authorities of roles without HTTP.
@@ -219,6 +222,11 @@ class Service:
         cause = (
             unreadable(error) if isinstance(error, OSError) else "not an answer to this question"
         )
+        if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _UNTRUSTED:
+            return ServiceUnavailable(
+                f"{self.url}: {cause}; give its authority: --authority ca.pem, or connect(url, "
+                "authority=...)"
+            )
         return ServiceUnavailable(
             f"{self.url} does not answer as hubbub does: {cause}; is the address right?"
         )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hubbub.aggregator.query.answer_types import Compared, Crossed, TopList
 from hubbub.aggregator.query.breakdowns import Part, parts_by
 from hubbub.aggregator.query.engine import QueryEngine
-from hubbub.aggregator.query.epoch_range import EpochRange
+from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange
 from hubbub.aggregator.query.estimating import (
     WHOLE,
     EstimateQuery,
@@ -101,9 +101,10 @@ async def compare(
     *holdings, why = await engine.collected.pair(name, query.range, after)
     earlier_epochs, later_epochs = (holding.epochs for holding in holdings)
     if shared := set(earlier_epochs) & set(later_epochs):
+        remedy = "add the range to compare with: --to" if after == NEWEST else "choose others"
         raise BadParameter(
             f"both ranges contain {holdings[0].date(min(shared))}: their errors would not be "
-            "independent; compare ranges without common epochs"
+            f"independent; {remedy}"
         )
     swapped_notes = []
     if earlier_epochs and later_epochs and earlier_epochs[0] > later_epochs[-1]:

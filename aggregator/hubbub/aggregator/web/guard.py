@@ -152,8 +152,8 @@ class Guard:
         login = self.access.login
         if login and not authorization:
             title, detail = "NotLoggedIn", "log in, or send a token"
-        elif why:
-            title, detail = "TokenRefused", why
+        elif authorization:
+            title, detail = "TokenRefused", why or "the service does not know this token"
         else:
             title, detail = "NoToken", "send a token: Authorization: Bearer hubbub_..."
         way = {"login": login.oidc.title} if login else {}
