@@ -88,8 +88,8 @@ def test_a_refusal_without_counts_says_how_many_the_first_batch_needs(
     for terms in (None, {}, other):
         assert until_first_batch(metrics["theme"], terms, 1.0, has_left=False) == (
             "200 reports of an epoch must reach the shuffler for the first batch, of which 100 "
-            "stay behind, or it leaves once the epoch and its grace are over; fewer than 100 by "
-            "then are withheld; how many wait is not shown"
+            "stay behind; it leaves after the shuffler's random delay, or once the epoch and its "
+            "grace are over; fewer than 100 by then are withheld; how many wait is not shown"
         )
         assert until_first_batch(metrics["crowded"], terms, 1.0, has_left=False) == (
             "5,000 reports of an epoch leave the shuffler together once the epoch and its grace "

@@ -165,8 +165,8 @@ def until_first_batch(
                 f"{release_moment}, or not at all; {hidden}"
             )
         return (
-            f"{first:,} reports of an epoch must reach the shuffler for the first batch{stay}, or "
-            f"it leaves {release_moment}; {withheld}; {hidden}"
+            f"{first:,} reports of an epoch must reach the shuffler for the first batch{stay}; it "
+            f"leaves after the shuffler's random delay, or {release_moment}; {withheld}; {hidden}"
         )
     newest = max(waiting, key=lambda window: window.epoch)
     pooled = terms[newest]["pooled"]

@@ -179,11 +179,11 @@ class FigureSources:
             )
         )
         if not figures:
+            dates = epoch_dates(weeks, EPOCH_SECONDS[metric.epoch])
+            which = f"only the week of {dates}" if dates else "no week"
             raise TooFewEpochs(
-                f'metric "{metric.name}": no device can have come back yet: a share needs two '
-                f"weeks with {several(metric.fewest, 'report')} each, and there is "
-                f"{epoch_dates(weeks, EPOCH_SECONDS[metric.epoch]) or 'none'}; wait, or ask for "
-                "more epochs"
+                f'metric "{metric.name}": no device can have come back yet: {which} has '
+                f"{several(metric.fewest, 'report')} or more; wait, or ask for more epochs"
             )
         yield from figures
 
