@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,9 @@ def test_another_operators_bundle_is_a_fault_that_changes_nothing(
     start(signed, folder).close(0)
     trust = (tmp_path / "device.trust.json").read_bytes()
     other = tmp_path / "other.hubbub"
-    other.write_bytes(sign_bundle(signed.bundle, Ed25519PrivateKey.generate()))
+    theme = replace(signed.bundle, metrics={"theme": signed.bundle.metrics["theme"]})
+    other.write_bytes(sign_bundle(theme, Ed25519PrivateKey.generate()))
+    assert ", 1 metric, signed by" in findings_of(other, folder)["bundle"].text
     finding = findings_of(other, folder)["trust"]
     assert finding.verdict == "fault"
     assert "signed by" in finding.text

@@ -28,6 +28,7 @@ from hubbub.client.state_inspection import peek, state_folders
 from hubbub.client.transport.contract import NotSent
 from hubbub.client.trust.store import possible_paths, read_places, read_trust
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable
+from hubbub.errors.grammar import several
 from hubbub.errors.printable import visible
 from hubbub.fields.frozen import frozen
 
@@ -108,7 +109,7 @@ def _bundle(bundle: Bundle, now: float) -> Iterator[Finding]:
     yield Finding(
         "bundle",
         "ok",
-        f"serial {bundle.serial}, {kind}{len(bundle.metrics)} metrics, signed by "
+        f"serial {bundle.serial}, {kind}{several(len(bundle.metrics), 'metric')}, signed by "
         f"{to_text(bundle.operator)}",
     )
     if bundle.is_operators:
