@@ -25,6 +25,9 @@ class FakeClock:
     A sleep moves it and returns at once. A wait (the client's background thread) ends when its
     event occurs, or when the test has moved the clock far enough.
 
+    Call the client's `flush()` before you move it past an epoch: report() dates an event, but the
+    background thread makes its report, which may then be too late for the epoch.
+
     Args:
         now: start, in seconds since 1970 or as a datetime with a time zone; the current time by
             default.
