@@ -357,6 +357,7 @@ def test_the_commands_that_the_page_prints_run_in_any_folder(run: LocalRun, tmp_
     page = f"{run.endpoints.page}v1/metrics/met"
     response, estimates = web.get(f"{page}/commands").json(), web.get(f"{page}/estimates").json()
     [red] = [value for value in estimates["values"] if value["value"] == "red"]
+    assert response["shell"].startswith("hubbub query met "), "no path of the service's machine"
     assert f"{red['estimate']:,.0f}" in in_shell(response["shell"], tmp_path)
     assert red in in_notebook(response["notebook"])["values"]
 

@@ -294,14 +294,13 @@ class LocalRun:
             notice.write_text(self._notice, encoding="utf-8")
         tls, development = {"tls": self.home / "tls"}, ["--dev"] if self._development else []
         outlets = {name.replace("_", "-"): place for name, place in self._outlets.items()}
-        local, page = "127.0.0.1:{}".format, self.endpoints.page.rstrip("/")
+        local = "127.0.0.1:{}".format
         of_aggregator = {
             "bundle": self.bundle_path.with_name(OPERATORS),
             "keys": self.home / "keys" / "opening.keys.json",
             "listen": local(self.ports.ingest),
             "metrics-listen": local(self.ports.aggregator_metrics),
             "http-listen": local(self.ports.page),
-            "http-command": f"{program(anywhere=True)} {{}} --url {page}",
             "http-notice": notice.read_text("utf-8") if notice.exists() else "",
             "shuffler-status": self.shuffler_status,
             **outlets,
@@ -368,13 +367,13 @@ def _command_line(options: Mapping[str, object]) -> list[str]:
     return [word for name, value in options.items() for word in (f"--{name}", str(value))]
 
 
-def program(*, anywhere: bool = False) -> str:
-    """This command as a shell takes it, in the current folder or anywhere; its name if on PATH."""
+def program() -> str:
+    """This command as a shell takes it in the current folder; its name if on PATH."""
     script = Path(sys.executable).with_name("hubbub")
     if shutil.which("hubbub") == str(script):
         return "hubbub"
     if script.exists():
-        return shlex.quote(str(script)) if anywhere else shell_path(script)
+        return shell_path(script)
     return f"{shlex.quote(sys.executable)} -m hubbub.cli"
 
 
