@@ -129,7 +129,8 @@ def test_a_comparison_shows_how_far_percentiles_moved_and_the_page_the_same(
 ) -> None:
     page = watched.open(f"{home.page}/metric?name=launches")
     text = page.inner_text("#compared").lower()
-    for sentence in sentences_below("compare", _estimates(home, "launches", "compare").json()):
+    comparison = _estimates(home, "launches", "compare").json()
+    for sentence in (*percentile_sentences(comparison), *sentences_below("compare", comparison)):
         assert sentence.lower() in text
     document = _estimates(home, "launches", "compare", percentile="50").json()
     [median] = document["percentiles"]

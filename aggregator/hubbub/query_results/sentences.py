@@ -272,7 +272,6 @@ def _change_sentences(answer: Document) -> Iterator[str]:
         if changed
         else "no change beyond chance"
     )
-    yield from percentile_sentences(answer)
     yield from answer["notes"]
     yield answer["chosen"] and f"compared: {answer['chosen']}"
     yield final_sentence(answer)

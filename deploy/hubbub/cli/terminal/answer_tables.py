@@ -19,7 +19,7 @@ Intervals = Sequence[tuple[float, float, float]]
 
 # Larger tables belong in a file; json, csv and parquet have all rows.
 _ROWS: Final = 50
-# Of more ranges of a number, those that may be empty are left out.
+# Of more ranges of a number, those that may be empty, or did not change, are left out.
 _RANGES: Final = 16
 _PICTURE: Final = " "
 _ABOVE_SPARKS: Final = "by epoch"
@@ -132,14 +132,24 @@ def show_top(answer: Answer) -> None:
 def show_changes(answer: Answer) -> None:
     """Shows the changes between two ranges, the most significant first."""
     changes = sorted(rows("compare", answer), key=lambda change: change["p_value"])
+    left_out = []
+    if answer["percentiles"] and len(changes) > _RANGES:
+        left_out = [change for change in changes if not change["changed"]]
+        changes = [change for change in changes if change["changed"]]
     show_table(
         "compare",
         answer,
         f"{answer['metric']}: {several(answer['before_reports'], 'report')} of "
         f"{answer['before_dates']}, then {answer['after_reports']:,} of {answer['after_dates']}",
         changes[:_ROWS],
+        below=percentile_sentences(answer),
     )
     say_below("compare", answer)
+    if left_out:
+        explain(
+            f"left out: {several(len(left_out), 'range')} that did not change beyond chance; "
+            "--format csv shows them all"
+        )
     _say_hidden_rows(len(changes))
 
 

@@ -72,7 +72,8 @@ def table(
 ) -> None:
     """Prints a table; the first `text_columns` are text, the others figures.
 
-    Nothing is cut: if a terminal is too narrow, columns are left out or rows become blocks.
+    Nothing is cut: if a terminal is too narrow, columns are left out or rows become blocks. Without
+    rows there are no columns.
     `pictures` is whether the last column has bars. `spare` gives each column's order of being left
     out, from 1; 0 is never left out. `below` are sentences between title and columns.
     """
@@ -93,7 +94,9 @@ def table(
         layout = fitting_columns(columns, sum(column.widest + 3 for column in columns) + 1)
     lines = [_bold(line) for line in wrapped_lines(visible(title), width)]
     lines += [line for sentence in below for line in wrapped_lines(visible(sentence), width)]
-    if layout:
+    if not rows:
+        lines.append("")
+    elif layout:
         lines += table_lines(layout, _line())
     else:
         for name, cell_lines in blocks(columns, width - 2):
