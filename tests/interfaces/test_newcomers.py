@@ -1,5 +1,6 @@
 """What puzzled people who asked for the first time."""
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -27,6 +28,10 @@ _NUMBER = {"kind": "duration", "unit": "s", "mechanism": "haar", "low": 0, "high
 MIXED = catalog_toml(
     metric_toml("fine", **_NUMBER, buckets=64, epsilon=2.0, min_batch=10),
     metric_toml("took", **_NUMBER, buckets=16, epsilon=1.0, min_batch=10),
+    metric_toml(
+        "close", **_NUMBER, buckets=64, percentiles=[98, 98.5, 99], epsilon=2.0, min_batch=10
+    ),
+    metric_toml("agreed", kind="boolean", mechanism="rr", epsilon=2.0, min_batch=10),
     metric_toml("three", mechanism="grr", values=["x", "y", "z"], epsilon=1.5, min_batch=10),
     metric_toml(
         "back",
@@ -42,6 +47,8 @@ MIXED = catalog_toml(
 MIXED_COUNTS: dict[str, Any] = {
     "fine": {2: 3000, 50: 3000},
     "took": {2: 3000, 20: 2000, 40: 200},
+    "close": [{2: 3000, 50: 3000}] * 3,
+    "agreed": [{0: 900, 1: 300}] * 3,
     "three": {0: 900, 1: 300, 2: 50},
     "back": [{0: 30, 1: 5, 2: 3, 13: 20}] * 2,
 }
@@ -86,6 +93,15 @@ def test_a_query_of_many_ranges_prints_only_detected_ranges(
     assert "[56.25, 60]" in few
 
 
+def test_a_comparison_of_many_ranges_prints_percentiles_and_then_changed_ranges(
+    mixed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = output_of(capsys, "compare", "close", "--url", mixed)
+    assert output.splitlines()[1].startswith("percentiles in s, 95% intervals: p98 from ")
+    assert "left out: 64 ranges that did not change beyond chance" in output
+    assert "p (single row)" not in output, "there is no table without rows"
+
+
 def test_weeks_are_in_their_order(mixed: str, capsys: pytest.CaptureFixture[str]) -> None:
     output = output_of(capsys, "query", "back", "--url", mixed)
     [dates] = re.findall(r"per report, (.*)", output)
@@ -112,6 +128,9 @@ def test_weeks_are_in_their_order_on_the_page_and_cards_have_percentiles(
         expect(card).to_contain_text("p50")
         expect(card).to_contain_text("p95")
         expect(card).not_to_contain_text("mean")
+        for name, followed in (("close", "p98"), ("agreed", "true")):
+            card = page.locator("li", has=page.locator(f'a[href$="name={name}"]'))
+            expect(card).to_contain_text(f"“{followed}”, ")
 
 
 @pytest.mark.thorough
@@ -119,11 +138,9 @@ def test_names_of_percentiles_stand_beside_the_whiskers(
     mixed: str, context: BrowserContext
 ) -> None:
     with Watched(context) as watched:
-        page = watched.open(f"{mixed}/metric?name=took")
-        for width in (1280, 360):
-            page.set_viewport_size({"width": width, "height": 800})
-            page.reload()
-            watched.settled()
+        for name, width in itertools.product(("took", "close"), (1280, 360)):
+            watched.page.set_viewport_size({"width": width, "height": 800})
+            page = watched.open(f"{mixed}/metric?name={name}")
             ends = page.locator("#bars path.whisker").evaluate_all(
                 "paths => paths.map((path) => path.getBoundingClientRect().right)"
             )
@@ -132,6 +149,7 @@ def test_names_of_percentiles_stand_beside_the_whiskers(
             )
             whole = page.locator("#bars svg").bounding_box()
             assert len(names) == 2
+            assert names[0]["bottom"] <= names[1]["top"] + 1
             assert whole
             assert all(name["left"] > max(ends) for name in names)
             assert all(name["right"] <= whole["x"] + whole["width"] for name in names)
@@ -189,7 +207,7 @@ def test_two_days_of_which_one_may_change_are_compared_as_they_are_selected(
         section = page.locator("#compared")
         expect(section).to_contain_text("60 reports before, 60 after")
         expect(section).to_contain_text("Not final")
-        expect(section).not_to_contain_text("Nothing to compare yet")
+        expect(section).not_to_contain_text("Too few epochs")
 
 
 def test_a_difference_outside_its_interval_has_a_note(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from hubbub.cli.terminal.answer_tables import show_estimates
 from hubbub.query_results.cell_text import number_text
@@ -279,6 +279,28 @@ def test_the_pipeline_hides_zero_terms_and_shows_all_rows_on_demand(
     assert page.url.endswith("?rows=all")
     page.go_back()
     expect(rows).to_have_count(50)
+
+
+def test_the_pipeline_on_a_phone_shows_whole_names_and_its_caption(
+    browser: Browser, home: House
+) -> None:
+    """A column for each term left no room: "homepag/e"."""
+
+    def with_terms(route: Route) -> None:
+        status = web.get(f"{home.page}/v1/status").json()
+        for window in status["windows"]:
+            window |= {"acknowledged": 20_060, "pooled": 20, "withheld": 40}
+        route.fulfill(json=status)
+
+    with Watched(browser, width=390) as watched:
+        watched.page.route("**/v1/status", with_terms)
+        page = watched.open(f"{home.page}/pipeline")
+        cells = page.locator("#windows tbody tr", has_text=re.compile("^(theme|homepage)[^/]*$"))
+        heights = cells.evaluate_all("rows => rows.map((row) => row.clientHeight)")
+        assert len(set(heights)) == 1
+        caption = page.locator("#windows caption").bounding_box()
+        assert caption
+        assert caption["x"] + caption["width"] <= 390
 
 
 @pytest.mark.thorough

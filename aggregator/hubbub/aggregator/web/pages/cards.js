@@ -128,7 +128,7 @@ async function answerTexts(metric) {
           answer.values.map((value) => ofValue(value, answer)),
         ),
       ];
-  parts.push(...(await history(path, metric, answer.kind)));
+  parts.push(...(await history(path, metric, answer)));
   return parts;
 }
 
@@ -178,11 +178,18 @@ function ofValue(row, answer) {
   );
 }
 
-/** The change since the previous epoch, and a line of the first value or of the mean. */
-async function history(path, metric, kind) {
+/**
+ * The change since the previous epoch, and a line over the last epochs: of the first percentile on
+ * the card, of a boolean's "true", else of the most frequent value or the mean.
+ */
+async function history(path, metric, estimates) {
   const largeEpochs = metric.epochs.filter((epoch) => epoch.reports >= metric.min_batch);
   if (largeEpochs.length < 2) return [reports(metric)];
-  const answer = await ask(`${path}/trend`, { last: EPOCHS, number: 1 });
+  const percentile = drawnPercentiles(estimates).slice(0, 1).map((row) => row.percentile);
+  const isBoolean = estimates.values.map(({ value }) => value).sort().join() === "false,true";
+  const value = isBoolean ? "true" : "";
+  const number = percentile.length || isBoolean ? "" : 1;
+  const answer = await ask(`${path}/trend`, { last: EPOCHS, percentile, value, number });
   const [series] = answer.series;
   const parts = [];
   if (series?.points.length > 1) {
@@ -196,7 +203,7 @@ async function history(path, metric, kind) {
   }
   if (largeEpochs.filter((epoch) => epoch.closed).length > 1) {
     try {
-      parts.push(change(await ask(`${path}/compare`, { number: 1 }), kind));
+      parts.push(change(await ask(`${path}/compare`, { number: 1, percentile, find: value }), estimates.kind));
     } catch (error) {
       if (error.title !== "TooFewEpochs") throw error; // there may be fewer than two whole periods
     }
@@ -206,12 +213,15 @@ async function history(path, metric, kind) {
 
 function change(comparison, kind) {
   const { after_dates: after, before_dates: before } = comparison;
-  const [first] = comparison.values;
+  const [percentile] = comparison.percentiles;
+  const [first] = percentile
+    ? [{ ...percentile, value: nameOf(percentile), changed: percentile.moved, stderr: errorOf(percentile) }]
+    : comparison.values;
   const period = `${after} against ${before}`;
   if (!first?.changed) return h("p", { class: "muted" }, `no change beyond chance, ${period}`);
-  const mean = ofMeans({ kind });
-  const format = (number, end) => (mean ? measured(number, first.stderr, end) : (100 * number).toFixed(1));
-  const points = mean ? "" : " points";
+  const inOwnUnit = percentile || ofMeans({ kind });
+  const format = (number, end) => (inOwnUnit ? measured(number, first.stderr, end) : (100 * number).toFixed(1));
+  const points = inOwnUnit ? "" : " points";
   const sign = first.difference > 0 ? "+" : "";
   return h(
     "p",

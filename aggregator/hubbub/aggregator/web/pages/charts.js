@@ -10,6 +10,7 @@ const TALL = 960;
 // The width in pixels of names beside their bars.
 const BESIDE = 250;
 const LETTER = 7.5;
+const NAME_HEIGHT = 15;
 /**
  * Whether the place is as narrow as a phone. There a picture is as wide as the place, so that
  * letters keep their size.
@@ -193,7 +194,7 @@ export function bars(
     .text((d) => `${printable(d.value, 1000)}: ${exact(d.estimate)}, ${exact(d.low, "low")} to ${exact(d.high, "high")}`);
 }
 
-/** Draws lines across the bars, each with its band and, beside it, its name. */
+/** Draws lines across the bars, from top to bottom, each with its band and, beside it, its name. */
 function drawAcross(svg, across, y, [left, right], nameOf) {
   const group = svg.selectAll("g.across").data(across).join("g").attr("class", "across");
   group
@@ -204,11 +205,12 @@ function drawAcross(svg, across, y, [left, right], nameOf) {
     .attr("y", (d) => y(d.low))
     .attr("height", (d) => y(d.high) - y(d.low));
   group.append("path").attr("d", (d) => `M${left},${y(d.at)}H${right}`);
+  let lowest = -Infinity;
   group
     .append("text")
     .attr("class", "over")
     .attr("x", right + 6)
-    .attr("y", (d) => y(d.at) + 4)
+    .attr("y", (d) => (lowest = Math.max(y(d.at) + 4, lowest + NAME_HEIGHT)))
     .text(nameOf);
 }
 

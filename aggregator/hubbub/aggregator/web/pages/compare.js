@@ -104,13 +104,13 @@ async function show(answer, order, sort) {
     ? `${changed} of ${scope || count(answer.total)} changed,`
     : `no change${scope && ` among ${scope}`}`;
   $("compared").replaceChildren(
+    h("p", {}, shiftsOf(answer)),
     h(
       "p",
       {},
       `${several(answer.before_reports, "report")} before, ${count(answer.after_reports)} after: ` +
         `${verdict} beyond chance.${noticeText(answer)}`,
     ),
-    h("p", {}, shiftsOf(answer)),
     h("figure", {}, drawing),
     h(
       "div",

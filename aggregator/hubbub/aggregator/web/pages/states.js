@@ -58,7 +58,7 @@ function stateOf(error, metric, retry, remedies) {
     case "BatchTooSmall":
     case "TooFewEpochs":
       if (metric) return tooFewReports(metric, remedies);
-      return state(error.title === "TooFewEpochs" ? "Nothing to compare yet" : "Too few reports", [text], retry);
+      return state(error.title === "TooFewEpochs" ? "Too few epochs" : "Too few reports", [text], retry);
     case "NothingToLookFor":
       return unlisted(metric);
     case "UnknownMetric":
