@@ -1,5 +1,6 @@
 """An experiment: the same from every face, and as the page draws it."""
 
+import html
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,17 @@ def test_an_experiment_is_the_same_from_every_face(address: str, capsys: Capture
     assert '"saved" is a metric; ask for its experiment, "new_menu"' in refused
 
 
+def test_a_breakdown_by_arm_is_valid_for_one_look_on_every_face(
+    address: str, capsys: Capture
+) -> None:
+    connection = hubbub.notebook.connect(address)
+    [note] = connection.breakdown("saved").document["notes"]
+    assert note.startswith("Intervals and marks by arm are valid for one look; ")
+    assert "hubbub experiment new_menu" in note
+    assert note in output_of(capsys, "breakdown", "saved", "--url", address)
+    assert html.escape(note) in connection.breakdown("saved")._repr_html_()
+
+
 @pytest.mark.parametrize("width", [pytest.param(390, marks=pytest.mark.thorough), 1200])
 def test_the_page_shows_effects_sizes_and_a_verdict(
     browser: Browser, address: str, width: int
@@ -75,3 +87,7 @@ def test_the_page_shows_effects_sizes_and_a_verdict(
         expect(section.locator("tbody tr")).to_have_count(3)
         page = watched.open(f"{address}/metric?name=saved")
         expect(section.locator("svg")).to_contain_text("in percentage points")
+        expect(page.locator("#broken")).to_contain_text("by arm are valid for one look")
+        if width > 390:
+            table = page.locator("#broken .wide")
+            assert table.evaluate("wide => wide.scrollWidth - wide.clientWidth") <= 0

@@ -75,7 +75,7 @@ class BrokenDown(Envelope):
 
     Args:
         values: rows of each part that has the minimum batch.
-        notes: why a difference may be outside its interval.
+        notes: on looks, and on differences outside their intervals.
     """
 
     by: str
@@ -149,6 +149,14 @@ def parts_by(bundle: Bundle, selection: EpochSelection, by: str = "") -> list[Pa
     return parts
 
 
+def notes_of_arms(metric: Metric, by: str) -> list[str]:
+    """The note, without its full stop, if `by` is the metric's experiment and not another field."""
+    if metric.experiment is None or by != metric.experiment.name:
+        return []
+    better = f'those of "hubbub experiment {by}" are valid at every look'
+    return [f"Intervals and marks by arm are valid for one look; {better}"]
+
+
 async def breakdown(
     engine: QueryEngine, name: str, query: EstimateQuery, by: str = ""
 ) -> BrokenDown:
@@ -193,13 +201,17 @@ async def breakdown(
                 percentiles=percentiles_of(ranks, percentiles, query.confidence) if ranks else [],
             )
         )
+    by = field_of(selection.metric, by)
     return BrokenDown(
         **engine.envelope(query, answer.kind, selection),
-        by=field_of(selection.metric, by),
+        by=by,
         min_batch=parts[0].own.metric.fewest,
         parts=public_parts,
         values=rows,
-        notes=notes_of_outside(bounds, "A difference", selection.reports),
+        notes=[
+            *notes_of_arms(selection.metric, by),
+            *notes_of_outside(bounds, "A difference", selection.reports),
+        ],
     )
 
 

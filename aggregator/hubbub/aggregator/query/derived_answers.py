@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from hubbub.aggregator.query.answer_types import Compared, Crossed, TopList
-from hubbub.aggregator.query.breakdowns import Part, parts_by
+from hubbub.aggregator.query.breakdowns import Part, notes_of_arms, parts_by
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange
 from hubbub.aggregator.query.estimating import (
@@ -174,7 +174,11 @@ async def figures(
         whose=kind.whose,
         by=by,
         values=values,
-        notes=[*notes_of_figures(values, selection.reports), *unanswered],
+        notes=[
+            *notes_of_arms(metric, by),
+            *notes_of_figures(values, selection.reports),
+            *unanswered,
+        ],
     )
 
 
