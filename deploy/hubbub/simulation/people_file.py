@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric, cell_of
-from hubbub.catalog.experiments import Experiment
 from hubbub.errors import BadParameter, NotListed, ValueOutOfDomain
 from hubbub.errors.grammar import did_you_mean, first_names
 from hubbub.programs.text_files import first_row_and_rest
@@ -67,7 +66,13 @@ def read_truth(path: Path, rows: Rows, metric: Metric) -> Truth:
         name = metric.values[value] if metric.edges and metric.values else str(text)
         names.setdefault(value, name)
         if experiment := metric.experiment:
-            _check_arm(path, number, public.get(experiment.name), experiment)
+            arm = public.get(experiment.name)  # a device outside the experiment has none
+            if arm and arm not in experiment.arms:
+                raise BadParameter(
+                    f'--values {path}: line {number}: experiment "{experiment.name}" has no such '
+                    f"arm, but {', '.join(experiment.arms)}; a device in no arm has an empty cell"
+                    f"{did_you_mean(arm, experiment.arms)}"
+                )
         counts[value, cell_of(metric.name, metric.breakdown, public)] += count
     people = sum(counts.values())
     if not 1 <= people <= _MAX_PEOPLE:
@@ -93,16 +98,6 @@ def _listing(metric: Metric, error: Exception) -> str:
         return f" ({first_names(metric.values or ())})"
     rule = str(error).removeprefix(f'metric "{metric.name}": ')
     return f" ({rule})" if isinstance(error, ValueOutOfDomain) else ""
-
-
-def _check_arm(path: Path, number: int, arm: str | None, experiment: Experiment) -> None:
-    """Raises BadParameter for a name of no arm; a device outside the experiment has none."""
-    if arm and arm not in experiment.arms:
-        raise BadParameter(
-            f'--values {path}: line {number}: experiment "{experiment.name}" has no such arm, but '
-            f"{', '.join(experiment.arms)}; a device in no arm has an empty cell"
-            f"{did_you_mean(arm, experiment.arms)}"
-        )
 
 
 def _lines(path: Path, rows: Rows) -> Iterator[tuple[int, tuple[str, Mapping[str, str], int]]]:
