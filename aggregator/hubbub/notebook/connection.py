@@ -110,8 +110,8 @@ class Connection:
     ) -> Answer:
         """Percentiles of a number that has parts, in (0, 100), and shares below some numbers.
 
-        Without any, the usual ones from 10 to 99. Of each its interval, whose ends are edges of
-        parts; `reaches` says which of them are ends of the range.
+        Without any, the metric's in the catalog, or the usual ones from 10 to 99. Of each its
+        interval, whose ends are edges of parts; `reaches` says which of them are ends of the range.
         """
         options = {"last": last, "epochs": epochs, "confidence": confidence, "order": "listed"}
         options |= {"percentile": list(percentiles), "below": list(below)}

@@ -54,7 +54,7 @@ class Plan:
 
     `bundle` must contain the metric; `reports` people are drawn from the truth as from a
     population, None takes those of the file; `candidates` are strings to look for beside those of
-    the file; `percentiles` are those of numbers in parts, the usual ones without.
+    the file; `percentiles` are of numbers in parts, empty for the metric's or the usual ones.
     """
 
     bundle: Bundle

@@ -189,7 +189,7 @@ class Estimated(Envelope):
         beginnings: discovered strings that are only beginnings of longer ones.
         likely: further strings that are probably held, if requested.
         edges: edges of the parts of a number's range.
-        percentiles: the requested percentiles, or the usual ones.
+        percentiles: those requested, the metric's, or the usual.
         below: shares below requested numbers.
         anytime: whether the intervals hold at every look.
         reports_stderr: standard error of `reports`; 0 if they are counted exactly.
@@ -252,7 +252,7 @@ class Compared(Envelope):
 
     Args:
         chosen: why these ranges, if the request named none.
-        percentiles: shifts of the requested percentiles, or of the usual ones.
+        percentiles: shifts of those requested, the metric's, or the usual.
         notes: why a difference may be outside its interval.
     """
 
