@@ -94,11 +94,7 @@ def opening(home: Path) -> Opening:
     opening_keys = read_opening_keys(home / "keys" / "opening.keys.json")
     private = next(key for key in opening_keys if key.id == stock.key_id).load()
     [sealed] = stock.reports(0, 1)
-    return open_sealed, sealed, private, _info(stock.epoch)
-
-
-def _info(epoch: int) -> bytes:
-    return seal_info(METRIC, epoch)
+    return open_sealed, sealed, private, seal_info(METRIC, stock.epoch)
 
 
 def _today(path: str) -> tuple[int, int, PublicKey]:

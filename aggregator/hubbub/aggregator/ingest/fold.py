@@ -62,12 +62,6 @@ def _count_in_groups(rows: Payloads, groups: Cells, number: int) -> Cells:
     return _count(group_counts.reshape(deepest, number * words.shape[1])).reshape(number, -1)
 
 
-def weigh(rows: Payloads) -> Cells:
-    """Number of 1 bits in each row."""
-    weights: Cells = np.bitwise_count(_words(rows)).sum(axis=1, dtype=np.int64)
-    return weights
-
-
 def _count(words: Words) -> Cells:
     row_bytes = words.shape[1] * words.itemsize
     counts = np.zeros(8 * row_bytes, dtype=np.int64)
@@ -116,7 +110,8 @@ def well_formed(layout: Layout, payloads: Payloads) -> Mask:
         case BitVector():
             mask = _padding_is_zero(layout.size, payloads)
         case Subset():
-            mask = (weigh(payloads) == layout.ones) & _padding_is_zero(layout.size, payloads)
+            ones = np.bitwise_count(_words(payloads)).sum(axis=1, dtype=np.int64)
+            mask = (ones == layout.ones) & _padding_is_zero(layout.size, payloads)
         case Samples():
             indices = _answer_indexes(layout, payloads)
             ascending = np.all(np.diff(indices // 2, axis=1) > 0, axis=1)

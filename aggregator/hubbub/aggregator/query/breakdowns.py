@@ -187,7 +187,8 @@ async def breakdown(
         if row.difference is not None
     ]
     terms = await engine.collected.terms()
-    percentiles, public_parts = percentiles_for(selection.metric, query), []
+    percentiles = percentiles_for(selection.metric, query)
+    public_parts = []
     for part in parts:
         ranks = works[part.name][0].ranks if part.is_answered else None
         waiting, withheld = upstream_reports(part.own.metric, part.own.epochs, terms)

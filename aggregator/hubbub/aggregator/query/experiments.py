@@ -136,14 +136,14 @@ class Arms:
         """Why the arm's effect has no answer yet; "" if it has."""
         if not effect_measure(self.metric) and (why := one_look(self.metric)):
             return f"there are no intervals valid at every look: {why}"
-        fewest, kind = self.metric.fewest, self.metric.kind
-        later = f"; devices report a {kind} once its {self.metric.epoch} is over"
+        fewest, later = self.metric.fewest, ""
+        if self.metric.value_kind.COUNTS:
+            later = f"; devices report a {self.metric.kind} once its {self.metric.epoch} is over"
         for name in (self.experiment.control, arm):
             if (reports := self.selections[name].reports) < fewest:
                 return (
                     f"{name} has {several(reports, 'report')} in epochs in which every arm has "
-                    f"some, below the minimum batch of {fewest:,}"
-                    + (later if self.metric.value_kind.COUNTS else "")
+                    f"some, below the minimum batch of {fewest:,}{later}"
                 )
         return ""
 

@@ -229,12 +229,7 @@ def _scores_without_change(
         )
         if (tail := _skew(shares))
     ]
-    old_part, new_part = (
-        _scores(_dummy_variance(share, side), total)
-        if side[0].number_variance or side[0].noise_variance
-        else np.zeros_like(total)
-        for side in sides
-    )
+    old_part, new_part = (_scores(_dummy_variance(share, side), total) for side in sides)
     hidden = old_part, new_part
     scores = worth_of(_equivalent_scores(scores, tails), hidden)
     return direction * scores, hidden

@@ -48,8 +48,8 @@ _STAND_INS: Final[Mapping[str, Any]] = {
     "limits": Limits(1, 1e12),
 }
 
-# The fields from which mechanisms compute what they call otherwise.
-_FIELDS: Final = {"categories": "values", "size": "width"}
+# Of an argument that a mechanism's message names, the field from which it is computed.
+_FIELD_OF_ARGUMENT: Final = {"categories": "values", "size": "width"}
 # The fields from which a mechanism is built.
 _DECISIVE: Final = (
     "epsilon",
@@ -147,7 +147,7 @@ def _field_and_problem(
     if field in names:
         return field, problem
     first_word = message.partition(" ")[0]
-    field = _FIELDS.get(first_word, first_word)
+    field = _FIELD_OF_ARGUMENT.get(first_word, first_word)
     return (field if field in names else otherwise), message
 
 
