@@ -61,12 +61,10 @@ class Watched:
         dark: bool = False,
         clean: bool = True,
     ) -> None:
-        self._shared = isinstance(parent, BrowserContext)
-        self._context = (
-            parent
-            if isinstance(parent, BrowserContext)
-            else new_context(parent, width=width, dark=dark)
-        )
+        self._is_shared = isinstance(parent, BrowserContext)
+        if isinstance(parent, Browser):
+            parent = new_context(parent, width=width, dark=dark)
+        self._context = parent
         self.page: Page = self._context.new_page()
         self.errors: list[str] = []
         self._clean = clean
@@ -90,7 +88,7 @@ class Watched:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._shared:
+        if self._is_shared:
             self.page.evaluate("() => { try { localStorage.clear(); } catch {} }")
             self.page.close()
         else:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -185,10 +186,6 @@ class WrongCoins:
         return self._wrong(probability) if self._only in {None, self._draws} else probability
 
 
-def _complement(probability: Probability) -> Probability:
-    return probability.complement
-
-
 def _rarer(probability: Probability) -> Probability:
     return Probability.at_most(probability.exact * Fraction(15, 16))
 
@@ -200,9 +197,9 @@ def _swapped(name: str, small: dict[str, Any]) -> AnyMechanism:
     the choice of a subset, which comes out right whatever the coins.
     """
     whole = build(name, **small)
-    only = 2 if name == "buckets" else 1
+    only, complement = (2 if name == "buckets" else 1), attrgetter("complement")
     return Tampered(  # type: ignore[return-value]
-        whole, lambda value, source: whole.randomize(value, WrongCoins(source, _complement, only))
+        whole, lambda value, source: whole.randomize(value, WrongCoins(source, complement, only))
     )
 
 

@@ -287,7 +287,9 @@ async def test_a_late_resend_is_recognized_while_its_window_accepts_reports(open
             counting.start()  # of this clock alone: Redis is where it is
             counting.intake._clocks = Clocks(lambda: now() + counting.ahead)
             await counting.apply(window, sealed)
-            counting.intake._clocks = _stopped(closes - 1)
+            counting.intake._clocks = Clocks(
+                itertools.repeat(closes - 1).__next__, monotonic=lambda: 1.0
+            )
             await counting.apply(window, sealed)
             assert await counting.report_counts(window) == {"counted": 20, "duplicate": 20}
             assert await counting.server.client.ttl(window.key("aggregator:tags")) == -1
@@ -412,10 +414,6 @@ async def test_a_window_that_will_not_fit_is_logged_at_its_first_batch(
                     await counting.apply(window, counting.sealed(window, 20))
                 assert caplog.text.count(f"{window.name} will not fit") == count
             assert "raise maxmemory" in caplog.text
-
-
-def _stopped(at: float) -> Clocks:
-    return Clocks(lambda: at, monotonic=lambda: 1.0)
 
 
 def _hurried() -> Callable[[], float]:

@@ -194,10 +194,6 @@ async def test_the_length_of_a_sealed_answer_tells_a_relay_nothing_about_it(
         assert door.front.admission.counts == {"taken": 40, "wrong_key": 40}
 
 
-def _pop(waits: list[float]) -> Callable[[str], float]:
-    return lambda _caller: waits.pop()
-
-
 async def test_an_answers_length_depends_on_the_requests_length_alone(
     opening: Opening, tls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,7 +216,9 @@ async def test_an_answers_length_depends_on_the_requests_length_alone(
             for path, content in contents:
                 # Within the sealed request alone: its sender has room as it comes.
                 waits = [9.0, 0.0] if late else [0.0, 0.0]
-                monkeypatch.setattr(door.front.admission, "wait_seconds", _pop(waits))
+                monkeypatch.setattr(
+                    door.front.admission, "wait_seconds", lambda _, waits=waits: waits.pop()
+                )
                 message, opened = _sealed(tls, content, path=path, padded_to=4096)
                 sealed = {"Content-Type": REQUEST_TYPE}
                 answer = await door.ask("POST", GATEWAY_PATH, message, sealed)

@@ -146,7 +146,10 @@ class IssuerHouse:
         self, wanted: Mapping[tuple[str, int], int]
     ) -> tuple[list[list[tuple[bytes, poprf.Blinded]]], bytes]:
         drawn = [
-            [(nonce, poprf.blind(nonce, poprf.new_blind())) for nonce in _nonces(number)]
+            [
+                (nonce, poprf.blind(nonce, poprf.new_blind()))
+                for nonce in (new_nonce() for _ in range(number))
+            ]
             for number in wanted.values()
         ]
         request = TokenRequest(
@@ -159,7 +162,3 @@ class IssuerHouse:
 
     def send(self, key: str, request: bytes) -> bytes:
         return ask_issuer(self.url, key, None)(request, HANG_SECONDS)
-
-
-def _nonces(number: int) -> list[bytes]:
-    return [new_nonce() for _ in range(number)]

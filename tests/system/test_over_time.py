@@ -33,16 +33,13 @@ CATALOG = catalog_toml(
 FIRST, DAYS, DEVICES = 20_000, 10, 400
 
 
-def _value(device: int, day: int) -> str:
-    """A fifth of all have it dark, and from the fifth day on four fifths."""
-    return "dark" if (device % 5 == 0) != (day >= DAYS // 2) else "light"
-
-
 def _run(client: Client, device: int, days: Iterator[int]) -> None:
     """Every day; of other secrets than the fixed ones one in 500 has a line beyond the bounds."""
     outcomes = []
     for day in days:
-        outcomes.append(client.report("theme", _value(device, day - FIRST)))
+        # A fifth of all have it dark, and from the fifth day on four fifths.
+        is_dark = (device % 5 == 0) != (day - FIRST >= DAYS // 2)
+        outcomes.append(client.report("theme", "dark" if is_dark else "light"))
         if outcomes[-1] is Outcome.QUEUED:
             assert client.flush(HANG_SECONDS)
     assert outcomes.count(Outcome.QUEUED) == 1

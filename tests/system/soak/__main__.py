@@ -100,7 +100,11 @@ def run(seconds: float, seed: int) -> dict[str, Any]:
         "refused_told": metric_count,
         "law": terms,
         "largest_mb_first_and_second_half": sizes,
-        "grew": [name for name, (first, second) in sizes.items() if _grew(first, second)],
+        "grew": [
+            name
+            for name, (first, second) in sizes.items()
+            if second > first * MAX_GROWTH + MAX_GROWTH_MB
+        ],
         "wrong": wrong,
     }
 
@@ -196,10 +200,6 @@ def _measure(house: LocalRun, sizes: dict[str, list[int]], half: int) -> None:
             continue
         largest = sizes.setdefault(child.name, [0, 0])
         largest[half] = max(largest[half], pages * os.sysconf("SC_PAGE_SIZE") // MB)
-
-
-def _grew(first: int, second: int) -> bool:
-    return second > first * MAX_GROWTH + MAX_GROWTH_MB
 
 
 def tell(line: str) -> None:
