@@ -282,7 +282,7 @@ def test_a_retention_in_its_first_week_names_the_day_of_its_first_shares(
         Watched(context, clean=False) as watched,
     ):
         page = watched.open(f"{page_url}/metric?name=comeback&epochs=all")
-        expect(page.locator("#figured")).to_contain_text("no device can have come back yet")
+        expect(page.locator("#figured")).to_contain_text("come back yet: only the week of")
         expect(page.locator("#figured h3")).to_have_text("Too few epochs")
         assert page.locator("#table tbody tr").count() == len(WEEKS[0])
 
