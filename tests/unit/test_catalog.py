@@ -172,6 +172,8 @@ def test_a_wrong_metric_name_hides_no_other_fault() -> None:
         ('a = 1\na = """x\nSECRET"""', "line 3: what ends here is there twice; rename or delete"),
         ("shuffler = ", "not TOML"),
         ("keep = 1\nepsilon = 2,0", "not TOML: line 2: write a decimal point, as 2.0"),
+        ("edges = [1,2 3]", "not TOML: Unclosed array"),
+        ('owner = "a = 1,2', "not TOML: Illegal character"),
         ("owner = \u201cme\u201d", 'not TOML: line 1: write straight quotes, "'),
         ('shuffler = "a:1"\nmetrics = 3', "add a \\[metrics.NAME\\] table"),
         ('shuffler = "a:1"\nmetrics.a = 3', "must be a table"),

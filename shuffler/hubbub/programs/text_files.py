@@ -38,7 +38,7 @@ _REPEATED: Final = re.compile(r"Cannot (?:declare|overwrite) .*\(at line (\d+), 
 # Of tomllib's other errors, and what often is wrong in the line that they name.
 _PLACE: Final = re.compile(r"at line (\d+)")
 _TOML_REMEDIES: Final = {
-    r"=.*\d,\d": "write a decimal point, as 2.0",
+    r"^[^\"']*=\s*[-+]?\d+,\d": "write a decimal point, as 2.0",
     r"[=\[,{]\s*[\u201c-\u201f\u2018-\u201b]": 'write straight quotes, "',
 }
 _NAME: Final = re.compile(r"\s*(?:\[+[\w.-]+\]+|[\w.-]+(?=\s*=))", re.ASCII)
