@@ -2,21 +2,25 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
-from math import exp, inf, sqrt
+from math import comb, exp, inf, log, sqrt
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy.special import gammaln
 from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
 from hubbub.catalog.crowds.crowd import noise_of
+from hubbub.privacy import lies_and_dummies_account
 from hubbub.privacy.lies_and_dummies_account import NoisyLies
 from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.privacy.third_values_account import AllCounts, ThirdValues, poisson
+from hubbub.sealing.count_dummies import CountNoise
 
 
 def _chances(scale: float, shift: int) -> Floats:
@@ -113,6 +117,62 @@ def test_delta_is_not_below_that_of_all_counts_for_any_others(
     upper = account.delta(central, 0.0)
     for target in (worst, sqrt(worst * upper), upper * (1 - 1e-9)):
         assert worst * (1 - 1e-9) <= account.delta(central, target) <= upper
+
+
+def _known_lies_delta(
+    m: int, d: int, truth: Fraction, weights: npt.NDArray[np.int64], t: int
+) -> float:
+    """Delta over all counts, in whole numbers, if it is known which of the m others lied.
+
+    `truth` is the probability that a report is not drawn evenly, `weights` are those of a value's
+    dummies from 0 on, and t is exp(central epsilon).
+    """
+    counts, scale = np.ones((), dtype=np.int64), int(weights.sum()) ** d * truth.denominator
+    for _ in range(d):
+        counts = np.multiply.outer(counts, np.append(weights, np.zeros(m + 1, dtype=np.int64)))
+    delta = Fraction(0)
+    for even in range(m + 1):
+        rolls = [np.roll(counts, 1, axis=value) for value in range(d)]
+        counts, scale = np.sum(rolls, axis=0), scale * d
+        excess = truth.numerator * d * (rolls[0] - t * rolls[1])
+        excess -= (truth.denominator - truth.numerator) * (t - 1) * counts
+        chance = comb(m, even) * truth ** (m - even) * (1 - truth) ** even
+        delta += chance * Fraction(int(excess[excess > 0].sum()), scale)
+    return float(delta)
+
+
+@pytest.mark.parametrize(
+    ("m", "d", "truth", "odds", "reach", "t"),
+    [
+        (3, 4, Fraction(2, 3), 6, 2, 2),
+        (4, 4, Fraction(1, 2), 2, 2, 2),
+        (5, 4, Fraction(1, 4), 3, 1, 2),
+        (4, 5, Fraction(2, 3), 3, 2, 3),
+        (3, 6, Fraction(1, 2), 4, 1, 2),
+    ],
+)
+@pytest.mark.parametrize("has_all_counts", [True, False])
+def test_delta_is_not_below_that_of_all_counts_and_known_lies(  # noqa: PLR0917 a row
+    m: int,
+    d: int,
+    truth: Fraction,
+    odds: int,
+    reach: int,
+    t: int,
+    has_all_counts: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether third values' counts are summed or bounded; and both are below L given away."""
+    noise = CountNoise(odds << 32, reach)
+    exact = _known_lies_delta(m, d, truth, np.array(noise.weights) // noise.weights[0], t)
+    local = log(1 + d * truth / (1 - truth))
+    crowd = ShuffledEpoch(reports=m + 1, categories=d, epsilon_local=local, noise_dummies=noise)
+    if not has_all_counts:
+        monkeypatch.setattr(AllCounts, "of", lambda *_, **__: None)
+    lies_and_dummies_account._all_counts.cache_clear()
+    account = NoisyLies.of(crowd, law_of(noise), exact / 10)
+    assert account is not None
+    assert exact <= account.delta(log(t), exact) < account.delta(log(t), 0.0)
 
 
 def _attacked(crowd: ShuffledEpoch, law: Floats, delta: float) -> float:
