@@ -11,7 +11,7 @@ import hubbub.wire.v1.services_pb2 as wire
 from benchmarks.measure import Row
 from hubbub.installation.child_process import free_port
 from hubbub.runtime.rpc.server import Server, channel
-from hubbub.wire.v1.methods import stub
+from hubbub.wire.v1.stubs_and_handlers import stub
 
 _SECONDS: Final = 2.0
 _AT_ONCE: Final = 8

@@ -22,7 +22,7 @@ import zipfile
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.programs.installed_files import content_digest
+from hubbub.programs.installed_hashes import content_digest
 
 ROOT: Final = Path(__file__).parents[1]
 # Files from which a service or an app is installed; each has versions and hashes.

@@ -27,7 +27,7 @@ from hubbub.conservation import balances
 from hubbub.errors import KeysUnusable
 from hubbub.installation.endpoints import Endpoints
 from hubbub.installation.new_installation import initialise
-from hubbub.shuffler.streams import read_stream_table
+from hubbub.shuffler.stream_table import read_stream_table
 from tests.conftest import CATALOG
 from tests.support.compose_services import (
     COMPOSE,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.programs.installed_files import _installed_package, digest_of
+from hubbub.programs.installed_hashes import _installed_package, digest_of
 
 pytestmark = pytest.mark.thorough
 

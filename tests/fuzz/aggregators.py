@@ -22,7 +22,7 @@ from hubbub.runtime.monitoring.stages import Stages
 from hubbub.shuffler import mixer
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
-from hubbub.shuffler.streams import Stream, StreamTable
+from hubbub.shuffler.stream_table import Stream, StreamTable
 from hubbub.wire.v1.services_pb2 import BatchOutcome
 from tests.fuzz.documents import answers_in, other_answers
 from tests.fuzz.mutate import mutated

@@ -35,7 +35,7 @@ from hubbub.keys.opening_keys import read_opening_keys, read_public_keys
 from hubbub.keys.operator import read_handovers
 from hubbub.mechanisms import REGISTRY, Layout
 from hubbub.sealing.hpke import open_sealed, seal, seal_info
-from hubbub.shuffler.streams import read_stream_table
+from hubbub.shuffler.stream_table import read_stream_table
 from hubbub.signing.sign_bundle import stream_table
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitRequest, SubmitResponse
 from tests.conftest import CATALOG

@@ -42,7 +42,7 @@ from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shown_counts import ShownCounts
-from hubbub.shuffler.streams import read_stream_table
+from hubbub.shuffler.stream_table import read_stream_table
 from hubbub.signing.sign_bundle import stream_table
 from hubbub.wire.v1 import services_pb2 as wire
 from tests.conftest import CATALOG

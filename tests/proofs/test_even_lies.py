@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hubbub.mechanisms import REGISTRY, AnyMechanism, OneHot, build
-from hubbub.mechanisms.even_noise import even_lies, lies_evenly
+from hubbub.mechanisms.even_lies import even_lies, lies_evenly
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.vector_codes import VectorCodes

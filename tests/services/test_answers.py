@@ -20,7 +20,7 @@ from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.streams import read_stream_table
+from hubbub.shuffler.stream_table import read_stream_table
 from hubbub.wire.v1.services_pb2 import Refusal, SubmitResponse
 from tests.conftest import CatalogFiles
 from tests.support.bundles import DAY

@@ -25,7 +25,7 @@ from hubbub.shuffler.crowd_pool import Crowds
 from hubbub.shuffler.crowd_release import Departures, sealed_dummies
 from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
+from hubbub.shuffler.stream_table import Stream, StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support import torn_scripts
 from tests.support.mixing import (

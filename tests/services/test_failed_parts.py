@@ -27,7 +27,7 @@ from hubbub.runtime.http.server import HttpDoor
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.crowd_pool import Crowds
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.streams import read_stream_table
+from hubbub.shuffler.stream_table import read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support.mixing import a_sink, mixers, sealed_reports
 from tests.support.moment import now

@@ -43,8 +43,7 @@ from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Redeemer
-from hubbub.shuffler.streams import read_stream_table
-from hubbub.wire.v1.methods import stub
+from hubbub.shuffler.stream_table import read_stream_table
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import (
     StatusRequest,
@@ -52,6 +51,7 @@ from hubbub.wire.v1.services_pb2 import (
     SubmitRequest,
     SubmitResponse,
 )
+from hubbub.wire.v1.stubs_and_handlers import stub
 from tests.conftest import CatalogFiles
 from tests.services.test_pipeline import own_run  # noqa: F401 a fixture
 from tests.support.law_terms import report_counts

@@ -29,7 +29,7 @@ from hubbub.shuffler.crowd_release import sealed_dummies
 from hubbub.shuffler.grpc_door import OperatorService
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shown_counts import ShownCounts, departed_terms
-from hubbub.shuffler.streams import StreamTable, read_stream_table
+from hubbub.shuffler.stream_table import StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2 import StatusRequest, WindowStatus
 from tests.conftest import CatalogFiles
 from tests.support import torn_scripts

@@ -23,7 +23,7 @@ from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.streams import read_stream_table
+from hubbub.shuffler.stream_table import read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support.mixing import a_sink, mixers, sealed_reports, until_empty, window_of_today
 from tests.support.moment import now

@@ -24,7 +24,7 @@ from hubbub.shuffler.grpc_door import OperatorService
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shown_counts import ShownCounts
-from hubbub.shuffler.streams import StreamTable
+from hubbub.shuffler.stream_table import StreamTable
 from hubbub.wire.v1.services_pb2 import StatusRequest
 from tests.conftest import CatalogFiles
 from tests.support.clocks import FakeClock

@@ -32,9 +32,9 @@ from hubbub.privacy.crowd_guarantees import amplified_of
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.tls import TlsFolder
 from hubbub.sealing.hpke import seal, seal_info
-from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, Reason, StatusRequest, SubmitRequest
+from hubbub.wire.v1.stubs_and_handlers import stub
 from tests.conftest import CatalogFiles
 from tests.support.asking import estimate, metrics
 from tests.support.cover_catalog import FILLED, STREAMS

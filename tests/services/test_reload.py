@@ -30,7 +30,7 @@ from hubbub.programs.option_parsing import option, options
 from hubbub.runtime.loop_clock import Clock
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.service_options import read_limits
-from hubbub.shuffler.streams import StreamTable, read_stream_table
+from hubbub.shuffler.stream_table import StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support import web
 from tests.support.law_terms import total_counts

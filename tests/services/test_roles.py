@@ -40,8 +40,7 @@ from hubbub.runtime.tls import TlsFolder, authorities_of
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.streams import read_stream_table
-from hubbub.wire.v1.methods import stub
+from hubbub.shuffler.stream_table import read_stream_table
 from hubbub.wire.v1.services_pb2 import (
     Batch,
     BatchOutcome,
@@ -50,6 +49,7 @@ from hubbub.wire.v1.services_pb2 import (
     SubmitRequest,
     SubmitResponse,
 )
+from hubbub.wire.v1.stubs_and_handlers import stub
 from tests.conftest import CatalogFiles
 from tests.support.certificates import write_old_certificates
 from tests.support.law_terms import total_counts

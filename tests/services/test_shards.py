@@ -15,7 +15,7 @@ from hubbub.shuffler import crowd_pool as crowds_module
 from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import by_shard, may_spread, places
-from hubbub.shuffler.streams import StreamTable, read_stream_table
+from hubbub.shuffler.stream_table import StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support.mixing import (
     a_sink,

@@ -21,8 +21,8 @@ from hubbub.runtime.rpc.call_limits import Calls
 from hubbub.runtime.rpc.server import Server
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
-from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome, SubmitRequest, SubmitResponse
+from hubbub.wire.v1.stubs_and_handlers import stub
 from tests.services.test_guards import Front, Serving
 from tests.support.waiting import HANG_SECONDS, eventually_async
 

@@ -35,7 +35,7 @@ from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid, Redeemer, refuse_untaken
 from hubbub.shuffler.shards import places
-from hubbub.shuffler.streams import read_stream_table
+from hubbub.shuffler.stream_table import read_stream_table
 from hubbub.tokens import poprf
 from hubbub.wire.v1.services_pb2 import (
     Reason,

@@ -14,7 +14,7 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.shuffler.mixing_policy import CrowdTake, Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
+from hubbub.shuffler.stream_table import Stream, StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support.mixing import (
     Sink,

@@ -21,7 +21,7 @@ from hubbub.authoring.crowds.crowd_strings_and_parts import cell_variance
 from hubbub.catalog import Crowd
 from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.mechanisms import KeyedBits, Totals
-from hubbub.mechanisms.even_noise import even_lies
+from hubbub.mechanisms.even_lies import even_lies
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.part_tables import listed_parts
 from hubbub.privacy.exact_accountant import ExactAccountant

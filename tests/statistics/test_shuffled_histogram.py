@@ -17,7 +17,7 @@ from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
-from hubbub.mechanisms.even_noise import even_lies
+from hubbub.mechanisms.even_lies import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile

@@ -13,7 +13,7 @@ from hubbub.analysis.families.tiers_and_rows import choice_variance
 from hubbub.bundles import read_bundle
 from hubbub.errors import BatchTooSmall, UnknownMetric
 from hubbub.mechanisms import AnyMechanism, KeyedBits, Totals, build, tally
-from hubbub.shuffler.streams import read_stream_table
+from hubbub.shuffler.stream_table import read_stream_table
 from hubbub.signing.sign_bundle import stream_table
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed

@@ -26,7 +26,7 @@ from hubbub.runtime.trusted_time import Clocks
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.streams import StreamTable, read_stream_table
+from hubbub.shuffler.stream_table import StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
 from tests.support.clocks import FakeClock
 from tests.support.moment import now, today

@@ -22,8 +22,8 @@ from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES
 from hubbub.runtime.tls import TlsFolder
-from hubbub.wire.v1.methods import add_service, stub
 from hubbub.wire.v1.services_pb2 import Batch
+from hubbub.wire.v1.stubs_and_handlers import add_service, stub
 from tests.conftest import CatalogFiles
 from tests.support.law_terms import total_counts
 from tests.support.stores import totals

@@ -9,7 +9,7 @@ from hubbub.authoring.crowds.crowd_numbers import planned_number
 from hubbub.catalog import Crowd, Metric
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
-from hubbub.mechanisms.even_noise import lies_evenly
+from hubbub.mechanisms.even_lies import lies_evenly
 from hubbub.privacy.crowd_guarantees import central_of
 from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 

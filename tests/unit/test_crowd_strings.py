@@ -17,7 +17,7 @@ from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import build
-from hubbub.mechanisms.even_noise import even_lies
+from hubbub.mechanisms.even_lies import even_lies
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.privacy.crowd_guarantees import central_of, smallest_crowd
 from hubbub.privacy.exact_accountant import ExactAccountant

@@ -43,7 +43,7 @@ from hubbub.privacy.crowd_guarantees import rests_on, shuffled_of
 from hubbub.privacy.labelled_fields import facts
 from hubbub.query_results.columns import QueryName
 from hubbub.query_results.rows import whole_rows
-from hubbub.shuffler.streams import StreamTable, read_stream_table
+from hubbub.shuffler.stream_table import StreamTable, read_stream_table
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
 from tests.support.bundles import crowd_text

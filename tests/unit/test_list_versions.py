@@ -30,7 +30,7 @@ from hubbub.conservation import Window
 from hubbub.errors import BundleRefused, UnknownMetric
 from hubbub.installation.keys_and_bundles import build_bundle, make_keys
 from hubbub.mechanisms import Totals, build
-from hubbub.shuffler.streams import read_stream_table
+from hubbub.shuffler.stream_table import read_stream_table
 from hubbub.signing.sign_bundle import stream_table
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml

@@ -21,7 +21,7 @@ from hubbub.client.testing import FakeClock, FakeShuffler, coins
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.keys.operator import read_operator_key
 from hubbub.mechanisms import KeyedBits, tally
-from hubbub.mechanisms.even_noise import even_lies
+from hubbub.mechanisms.even_lies import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.crowd_guarantees import promise_epsilon_of

@@ -12,7 +12,7 @@ from hubbub.errors import BadParameter
 from hubbub.shuffler.__main__ import _start_fields
 from hubbub.shuffler.public_files import read_signed
 from hubbub.shuffler.settings import parse as shuffler
-from hubbub.shuffler.streams import read_stream_table
+from hubbub.shuffler.stream_table import read_stream_table
 from tests.conftest import CatalogFiles
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.errors import BadParameter
-from hubbub.shuffler.streams import StreamTable, read_stream_table
+from hubbub.shuffler.stream_table import StreamTable, read_stream_table
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
 from tests.conftest import CatalogFiles

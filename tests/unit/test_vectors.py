@@ -24,7 +24,7 @@ from hubbub.client.testing import FakeShuffler, memory_client
 from hubbub.errors import BadParameter, BatchTooSmall, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits, Totals
 from hubbub.mechanisms.direction_pool import book
-from hubbub.mechanisms.even_noise import even_lies
+from hubbub.mechanisms.even_lies import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 from hubbub.privacy.crowd_guarantees import central_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch

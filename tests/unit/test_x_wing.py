@@ -25,7 +25,7 @@ from hubbub.keys.opening_keys import read_opening_keys, read_public_keys, write_
 from hubbub.sealing.hpke import open_sealed, seal, seal_info
 from hubbub.sealing.kems import SEAL_BYTES, Kem, PrivateKey
 from hubbub.shuffler.crowd_release import sealed_dummies
-from hubbub.shuffler.streams import read_stream_table
+from hubbub.shuffler.stream_table import read_stream_table
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of

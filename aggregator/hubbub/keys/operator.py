@@ -22,7 +22,7 @@ def read(path: Path) -> bytes:
     except OSError as error:
         raise KeysUnusable(
             f"{path}: cannot be read: {error.strerror}; restore it from a backup, since new keys "
-            "open no waiting report; make the first ones with: hubbub keys new FOLDER"
+            "open no waiting report; for a new installation: hubbub keys new FOLDER"
         ) from error
 
 

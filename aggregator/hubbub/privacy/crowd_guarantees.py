@@ -12,7 +12,7 @@ from hubbub.catalog.epochs import days_at_most
 from hubbub.catalog.models.held_out_reports import judging
 from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.mechanisms import AnyMechanism, Memoized
-from hubbub.mechanisms.even_noise import even_lies
+from hubbub.mechanisms.even_lies import even_lies
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
 from hubbub.privacy.exact_accountant import epsilon_together
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch

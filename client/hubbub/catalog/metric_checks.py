@@ -98,7 +98,7 @@ def refuse_large_batch(min_batch: int, randomizer: AnyMechanism, kem: Kem) -> No
 
 def refuse_uneven_lies(mechanism: str, randomizer: AnyMechanism) -> None:
     """Raises BadParameter for a crowd with a mechanism for which no amplification is proven."""
-    from hubbub.mechanisms.even_noise import lies_evenly  # noqa: PLC0415 of crowds alone
+    from hubbub.mechanisms.even_lies import lies_evenly  # noqa: PLC0415 of crowds alone
 
     if not lies_evenly(randomizer):
         raise BadParameter(

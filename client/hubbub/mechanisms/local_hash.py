@@ -7,7 +7,7 @@ Guarantee: log(keep (m_w-1) / (1-keep)) <= epsilon, keep = e / (e+m_w-1) rounded
 Sends: an index of function and bucket: 2 bytes for 65,536 cells.
 Estimator and variance: per function and bucket; pure with p = keep, q = (1-keep)/(m_w-1). A
     string's estimate as for `cms`. Lies are spread evenly, so a crowd of it is accounted for as one
-    of `grr` (even_noise.py), among the reports of one function.
+    of `grr` (even_lies.py), among the reports of one function.
 Source: Bassily, Smith (STOC 2015); Wang, Blocki, Li, Jha (USENIX Security 2017), section 4.4; a
     pool in place of a function for each report as in Apple's sketches (2017): totals suffice.
 """

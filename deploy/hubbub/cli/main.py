@@ -115,7 +115,7 @@ def main(arguments: Sequence[str]) -> int:
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is under nohup
         signal.signal(signal.SIGHUP, _interrupt)
     if sorted(arguments) == ["--verify", "--version"]:
-        from hubbub.programs.installed_files import verify  # noqa: PLC0415 as _Version says
+        from hubbub.programs.installed_hashes import verify  # noqa: PLC0415 as _Version says
 
         lines, is_whole = verify()
         print("\n".join(map(visible_lines, lines)))  # noqa: T201 the requested output

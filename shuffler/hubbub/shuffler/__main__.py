@@ -52,7 +52,7 @@ from hubbub.shuffler.public_files import BundleFile, SignedFiles, read_signed
 from hubbub.shuffler.redeeming import Redeemer, refuse_untaken
 from hubbub.shuffler.settings import Settings, limited, parse
 from hubbub.shuffler.shown_counts import ShownCounts
-from hubbub.shuffler.streams import StreamTable, read_stream_table
+from hubbub.shuffler.stream_table import StreamTable, read_stream_table
 
 if TYPE_CHECKING:
     import grpc.aio

@@ -21,7 +21,7 @@ from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.public_files import SignedFiles
 from hubbub.shuffler.redeeming import Paid, Redeemer
 from hubbub.shuffler.shards import may_spread
-from hubbub.shuffler.streams import Stream, StreamTable
+from hubbub.shuffler.stream_table import Stream, StreamTable
 from hubbub.tokens.token import nonce_of
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse

@@ -16,7 +16,7 @@ from hubbub.sealing.kems import SEAL_BYTES
 from hubbub.shuffler.mixing_policy import CrowdTake, Policy, fitting, shuffled
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import Place, places
-from hubbub.shuffler.streams import Stream, StreamTable
+from hubbub.shuffler.stream_table import Stream, StreamTable
 
 _log: Final = logging.getLogger("hubbub.shuffler")
 

@@ -25,9 +25,9 @@ from hubbub.shuffler.crowd_release import Departures, SideTasks
 from hubbub.shuffler.mixing_policy import Policy, fitting, shuffled
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import Place, Shard, places
-from hubbub.shuffler.streams import Stream, StreamTable
-from hubbub.wire.v1.methods import stub
+from hubbub.shuffler.stream_table import Stream, StreamTable
 from hubbub.wire.v1.services_pb2 import Batch
+from hubbub.wire.v1.stubs_and_handlers import stub
 
 _log: Final = logging.getLogger("hubbub.shuffler")
 

@@ -15,7 +15,7 @@ from hubbub.wire.v1.report_pb2 import SealedReport
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hubbub.shuffler.streams import StreamTable
+    from hubbub.shuffler.stream_table import StreamTable
 
 _MISSING: Final = f"tokens need rbcl, which is not installed here: {install_with('shuffler')}"
 

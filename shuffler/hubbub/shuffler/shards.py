@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeVar
 
 from hubbub.conservation import Window
 from hubbub.shuffler.redeeming import Paid
-from hubbub.shuffler.streams import Stream
+from hubbub.shuffler.stream_table import Stream
 
 MAX_SHARDS: Final = 256
 CHUNK: Final = 4000

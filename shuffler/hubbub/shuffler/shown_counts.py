@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from hubbub.conservation import Window, sum_terms
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.streams import Stream
+from hubbub.shuffler.stream_table import Stream
 
 WindowTerms = Mapping[Window, Mapping[str, int]]
 

@@ -17,7 +17,7 @@ from hubbub.authoring import read_catalog
 from hubbub.conservation import Window
 from hubbub.errors import HubbubError
 from hubbub.installation.local_run import LocalRun, Ports
-from hubbub.shuffler.streams import read_stream_table
+from hubbub.shuffler.stream_table import read_stream_table
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.waiting import HANG_SECONDS
 from tests.system.soak import devices, strangers

@@ -18,8 +18,8 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.services_pb2 import SubmitRequest, SubmitResponse
+from hubbub.wire.v1.stubs_and_handlers import stub
 from tests.support.waiting import HANG_SECONDS
 from tests.system.soak.relay import Relay
 

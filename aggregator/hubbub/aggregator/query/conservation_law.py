@@ -17,8 +17,8 @@ from hubbub.epochs import epoch_dates, minute
 from hubbub.errors.grammar import several
 from hubbub.runtime.rpc.server import channel
 from hubbub.runtime.tls import TlsFolder
-from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.services_pb2 import StatusRequest
+from hubbub.wire.v1.stubs_and_handlers import stub
 
 Terms = Mapping[Window, Mapping[str, int]]
 

@@ -14,7 +14,7 @@ from hubbub.catalog.crowds.crowd import CROWD_MEANS, MAX_SUM_SCALE, NOISE, Crowd
 from hubbub.catalog.crowds.noise_dummies import can_seal
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
-from hubbub.mechanisms.even_noise import lies_evenly
+from hubbub.mechanisms.even_lies import lies_evenly
 from hubbub.mechanisms.probability import MAX_EPSILON
 
 # Steps of a mean: more round a number less, and give lies more to name. 1 is `mean.one_bit`.

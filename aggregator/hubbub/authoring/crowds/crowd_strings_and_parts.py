@@ -18,7 +18,7 @@ from hubbub.catalog.crowds.crowd import CROWD_PARTS, NOISE, Crowd
 from hubbub.catalog.crowds.noise_dummies import can_seal
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
-from hubbub.mechanisms.even_noise import EvenLies, even_lies
+from hubbub.mechanisms.even_lies import EvenLies, even_lies
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
 # How near the epsilon is found, and in which steps it is looked for from above.

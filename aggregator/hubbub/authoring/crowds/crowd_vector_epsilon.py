@@ -10,7 +10,7 @@ from hubbub.catalog.crowds.crowd import Crowd
 from hubbub.catalog.crowds.gaussian import epsilon_of_mu, mu_within
 from hubbub.catalog.models.held_out_reports import bins_for
 from hubbub.errors import BadParameter
-from hubbub.mechanisms.even_noise import even_lies, lies_evenly
+from hubbub.mechanisms.even_lies import even_lies, lies_evenly
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for
 
 CROWD_ROUNDS: Final = 12

@@ -35,7 +35,7 @@ def check_grown(metric: Any) -> None:
     if not metric.grown:
         return
     if not is_list(metric) or metric.grown[-1] >= len(metric.values):
-        raise BadParameter("grown is for a list of values; its numbers must be below its length")
+        raise BadParameter("grown needs a list of values, and numbers below the list's length")
     if len(metric.grown) > _MOST:
         raise BadParameter(f"values grow {_MOST} times at most; give the metric a new name")
 

@@ -147,7 +147,9 @@ class Database:
             if not self._closed:  # to close takes few calls, and nobody closes twice
                 check_stack()
         except RecursionError as error:
-            raise StateBusy(f"{self._path}: the app's call stack is full; return first") from error
+            raise StateBusy(
+                f"{self._path}: the app's call stack is full; return, then try again"
+            ) from error
         with self.lock.hold(seconds_left()) as is_entered:
             if not is_entered:
                 raise StateBusy(f"{self._path}: another thread uses it all the time; try again")

@@ -26,7 +26,7 @@ from hubbub.privacy.proofs.audit import (
 )
 from hubbub.privacy.proofs.enumeration import PROOFS, SMALL
 from hubbub.programs.command_line import command
-from hubbub.programs.installed_files import identity
+from hubbub.programs.installed_hashes import identity
 from hubbub.programs.option_parsing import argument, option, options
 
 _DEFAULT: Final = Path("metrics.toml")

@@ -165,8 +165,8 @@ def _chances(options: MakeOptions, bundle: Bundle) -> dict[str, float]:
         # every week would seem to come back.
         if 0 < chance < sampling and isinstance(kind, PastKind) and not kind.COUNTS:
             raise BadParameter(
-                f"--sampling {name}: its values follow from other reports, so each device must "
-                f"report in every epoch of use: write --stop {name}"
+                f"--sampling {name}: its values are computed from earlier reports, so no device "
+                f"may skip an epoch: write --stop {name}"
             )
         if name not in options.lift and not chance < sampling:
             raise BadParameter(

@@ -28,7 +28,7 @@ from hubbub.catalog.crowds.noise_dummies import can_seal
 from hubbub.cli.planning.plan_table import planned_tree
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
-from hubbub.mechanisms.even_noise import even_lies
+from hubbub.mechanisms.even_lies import even_lies
 from hubbub.mechanisms.part_tables import tables_of
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.exact_accountant import ExactAccountant, crowd_of_promise

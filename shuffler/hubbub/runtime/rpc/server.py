@@ -18,7 +18,7 @@ from hubbub.runtime.rpc.call_checks import Admit, Spoiled, Strict
 from hubbub.runtime.rpc.call_limits import Calls
 from hubbub.runtime.rpc.callers import Trailers
 from hubbub.runtime.tls import TlsFolder, check_plain
-from hubbub.wire.v1.methods import add_service
+from hubbub.wire.v1.stubs_and_handlers import add_service
 
 # Linux' own list, of this network alone: local and remote address, then the state; 01 is open.
 _LISTS: Final = (Path("/proc/self/net/tcp"), Path("/proc/self/net/tcp6"))
