@@ -117,7 +117,7 @@ def test_a_wrong_promise_gives_one_error_only(tmp_path: Path, old: str, new: str
     [
         ("crowd = 30000\n", "", r'"crowd": is missing; .*a whole number .*, beside central_eps'),
         ("central_epsilon = 1.0\n", "", r'"central_epsilon": is missing; .*\(a number of nats'),
-        ('"auto"', '"unary.oue"', r'of listed values, with grr; .* or with "auto"'),
+        ('"auto"', '"unary.oue"', r'only listed values with grr; .*write mechanism = "auto"'),
         ("crowd = 30000", "crowd = 9", r'field "crowd": must be a whole number'),
         (VALUES, NUMBER + "\ncount_epsilon = 0.5", r'"count_epsilon": is only for listed values'),
         (
