@@ -229,7 +229,7 @@ def test_a_week_that_accepts_reports_is_left_out_or_has_a_note(address: str) -> 
         (["checkout", "--cohorts"], 'metric "checkout" of kind funnel has no cohorts'),
         (["checkout", "--by", "os"], 'kind = "funnel" can have none: leave "by" out'),
         (["use", "--by", "oss"], '(public fields: os; experiment: none); did you mean "os"?'),
-        (["comeback", "--epochs", str(WEEK - 3)], "100 reports each, and there is 20"),
+        (["comeback", "--epochs", str(WEEK - 3)], "has 100 reports or more; wait, or"),
     ],
 )
 def test_figures_of_other_metrics_are_refused_with_the_right_command(

@@ -174,7 +174,7 @@ def test_a_promise_for_a_name_that_is_not_retired_is_refused(catalog_files: Cata
     bundle = catalog_files.bundle
     promise = bundle.promises()["theme"]
     for promised in ({"theme": promise}, {"never": promise}):
-        with pytest.raises(BadParameter, match="the history does not contain"):
+        with pytest.raises(BadParameter, match="the history lacks"):
             replace(bundle, promised=promised)
 
 

@@ -331,7 +331,7 @@ def test_an_audit_checks_how_the_log_grew_from_every_bundle_before(
 def test_a_proof_of_another_bundle_or_altered_is_refused(operator: Operator) -> None:
     head, body, proof = operator.out.read_bytes().splitlines()
     other = operator.sign(serial=7)
-    with pytest.raises(BundleRefused, match="does not contain it"):
+    with pytest.raises(BundleRefused, match="does not contain this bundle"):
         open_bundle(other + proof + b"\n", "app.hubbub")
     for wrong in (b"{}", b"[]", proof.replace(b'"index":1', b'"index":9'), proof[:-1]):
         with pytest.raises(BundleRefused, match=r"app\.hubbub"):

@@ -362,7 +362,7 @@ def test_a_notice_samples_no_metric_that_devices_compute_from_their_reports(
     files = "--keys", str(signed.keys), "--bundle", str(signed.path)
     out = tmp_path / "notice.hubbub"
     assert main(["notice", "make", *files, "--out", str(out), "--sampling", "use=0.1"]) != 0
-    assert "report in every epoch of use: write --stop use" in capsys.readouterr().err
+    assert "no device may skip an epoch: write --stop use" in capsys.readouterr().err
     assert not out.exists()
     assert main(["notice", "make", *files, "--out", str(out), "--stop", "use"]) == 0
     assert main(["notice", "make", *files, "--out", str(out), "--lift", "use"]) == 0
