@@ -160,7 +160,7 @@ def test_a_model_in_a_crowd_has_twelve_rounds_by_default(tmp_path: Path) -> None
 
 def test_a_bundle_whose_crowd_reveals_more_is_refused(churn: Metric) -> None:
     assert churn.model is not None
-    with pytest.raises(BadParameter, match="a model.s limits"):
+    with pytest.raises(BadParameter, match="a model's limits"):
         replace(churn, limits=replace(churn.limits, lifetime_epsilon=3 * churn.epsilon))
     alone = replace(churn.limits, lifetime_epsilon=churn.epsilon)
     with pytest.raises(BadParameter, match="rounds_each must be set for a model in a crowd"):
