@@ -172,7 +172,7 @@ def test_mistakes_in_training_files_are_named_without_a_persons_value(capsys: Ca
         '[models.m]\nkind = "logistic"\nepsilon = 1\nlabel = "l"\nodd = 1\n'
     )
     odd = _refused(capsys, "simulate", "m", "--catalog", "odd.toml", "--values", "train.csv")
-    assert 'models.m has no "odd"' in odd
+    assert 'models.m has no field "odd"' in odd
 
 
 def test_people_needed_are_planned(capsys: Capture) -> None:
