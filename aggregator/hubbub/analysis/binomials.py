@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from numpy.polynomial.polynomial import polyval
 from scipy.special import betainc, betaincc
 
 from hubbub.analysis.arrays import Floats
@@ -99,7 +100,7 @@ def _stirling_remainder(n: Floats) -> Floats:
     """Remainder of Stirling's formula for log(n!)."""
     small = n < _SMALL
     large = np.maximum(n, _SMALL)
-    remainder = _polynomial(_SERIES, 1 / (large * large)) / large
+    remainder = polyval(1 / (large * large), _SERIES) / large
     if not small.any():
         return remainder
     exact = _SMALL_REMAINDERS[np.where(small, n, 0).astype(np.intp)]
@@ -111,18 +112,8 @@ def _distance(number: Floats, mean: Floats) -> Floats:
     deviation = number - mean
     v = deviation / (number + mean)
     square = v * v
-    summed = deviation * v + 2 * number * v * square * _polynomial(_POWERS, square)
+    summed = deviation * v + 2 * number * v * square * polyval(square, _POWERS)
     is_far = square > _NEAR**2
     if is_far.any():
         summed = np.where(is_far, number * np.log(number / mean) - deviation, summed)
     return summed
-
-
-def _polynomial(coefficients: Sequence[float], x: Floats) -> Floats:
-    """The sum of coefficients times ascending powers of x, without arrays between the steps."""
-    *lower, highest = coefficients
-    result = np.full_like(x, highest)
-    for coefficient in reversed(lower):
-        result *= x
-        result += coefficient
-    return result
