@@ -14,7 +14,7 @@ from typing import IO, Any, Final, NoReturn
 
 from hubbub.errors.grammar import absent_date, did_you_mean, several, similar
 from hubbub.errors.printable import visible_lines
-from hubbub.programs.option_parsing import add_options, read_options
+from hubbub.programs.option_parsing import add_options, parameters_of, read_fields
 
 # No option has this form: numbers, with commas or colons between them, are values.
 _NEGATIVE_NUMBER: Final = re.compile(r"-\.?\d")
@@ -27,22 +27,22 @@ class Command:
     """A command of a program, made from a function by `command`.
 
     Attributes:
-        run: takes an object of the options class that its parameter is annotated with, and returns
-            the exit code, where None means 0.
+        run: its parameters are the options, or sections of options; returns the exit code, where
+            None means 0.
         name: one word, or two: a command and its action.
         text: description in the list of actions.
         description: text above the options in the command's own help.
         epilog: text below them.
     """
 
-    run: Callable[[Any], int | None]
+    run: Callable[..., int | None]
     name: str
     text: str = ""
     description: str = ""
     epilog: str = ""
 
 
-def command(name: str, **texts: str) -> Callable[[Callable[[Any], int | None]], Command]:
+def command(name: str, **texts: str) -> Callable[[Callable[..., int | None]], Command]:
     """Makes a command from a function; `texts` are fields of Command."""
     return lambda run: Command(run=run, name=name, **texts)
 
@@ -279,8 +279,7 @@ def as_sentence(purpose: str) -> str:
 
 
 def _add_options(parser: argparse.ArgumentParser, command: Command) -> None:
-    """Adds the options of the dataclass that annotates the only parameter of the function."""
-    annotations = command.run.__annotations__.items()
-    [section] = (annotation for name, annotation in annotations if name != "return")
+    """Adds the options that are the parameters of the command's function."""
+    section = parameters_of(command.run)
     add_options(parser, section)
-    parser.set_defaults(run=lambda namespace: command.run(read_options(section, namespace)) or 0)
+    parser.set_defaults(run=lambda namespace: command.run(**read_fields(section, namespace)) or 0)

@@ -10,13 +10,14 @@ From these come parser, checks of ranges, help, completion and reference. The an
 what is read: bool is a switch, `tuple[X, ...]` an option that is repeated, `tuple[X, X]` an option
 of two values, date a day as YYYY-MM-DD, Literal a choice. These two need no default, nor does
 `X | None`. A field that holds another such dataclass
-has its options.
+has its options. The parameters of a command's function are declared like fields.
 """
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from datetime import date
+from inspect import signature
 from math import isinf
 from pathlib import Path
 from types import NoneType
@@ -105,6 +106,14 @@ def options(section: type[Section]) -> type[Section]:
         if isinstance(declared, Field) and declared.default is MISSING:
             declared.default = _implied_default(annotation, declared.metadata[_KEY])
     return dataclass(frozen=True, slots=True, kw_only=True)(section)
+
+
+def parameters_of(function: Callable[..., Any]) -> type:
+    """Makes the options dataclass whose fields are the parameters of a function."""
+    parameters = signature(function).parameters.values()
+    members = {each.name: each.default for each in parameters if each.default is not each.empty}
+    annotations = {each.name: each.annotation for each in parameters}
+    return options(type("Parameters", (), {**members, "__annotations__": annotations}))
 
 
 def _implied_default(annotation: Any, declaration: Option) -> Any:
@@ -243,7 +252,12 @@ def _item(annotation: Any) -> tuple[Any, int]:
 
 
 def read_options(section: type[Section], namespace: argparse.Namespace) -> Section:
-    """Checks the parsed options, and returns them as an object of the dataclass.
+    """Returns the parsed options as an object of the dataclass. Raises as `read_fields`."""
+    return section(**read_fields(section, namespace))
+
+
+def read_fields(section: type, namespace: argparse.Namespace) -> dict[str, Any]:
+    """Checks the parsed options, and returns the fields of the dataclass.
 
     Raises BadParameter if a number is outside its interval, a reader refuses a value, or an option
     is written without the one that it needs.
@@ -267,7 +281,7 @@ def read_options(section: type[Section], namespace: argparse.Namespace) -> Secti
         if needed_option and needed_option not in typed:
             name = needed_option.replace("_", "-")
             raise BadParameter(f"{entry.name} goes with --{name}: add that, or leave it out")
-    return section(**values)
+    return values
 
 
 def _check_within(entry: _FieldOption, value: Any) -> None:

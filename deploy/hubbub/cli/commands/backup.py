@@ -53,28 +53,6 @@ _URLS: Final = (
 
 
 @options
-class BackupOptions:
-    folder: Path = argument("new folder for the backup")
-    home: Path = option(
-        "the folder of `hubbub up` or `hubbub init` (%(default)s)",
-        default=Path(".hubbub"),
-        metavar="INSTALLATION",
-    )
-    passphrase: Path | None = option(
-        "encrypt with the passphrase in this file, which has at least 12 characters",
-        metavar="FILE",
-        exclusive=_ENCRYPTION,
-    )
-    recipient: str = option(
-        "encrypt to a public key of age, as age-keygen prints it",
-        name="--for",
-        default="",
-        metavar="age1...",
-        exclusive=_ENCRYPTION,
-    )
-
-
-@options
 class OpenerOptions:
     """Options for decrypting the files of a backup."""
 
@@ -92,24 +70,6 @@ class OpenerOptions:
         return passphrase_opener(_secret(self.passphrase)) if self.passphrase else None
 
 
-@options
-class VerifyOptions:
-    folder: Path = argument("the backup")
-    key: OpenerOptions
-
-
-@options
-class RestoreOptions:
-    folder: Path = argument("the backup")
-    home: Path | None = option(
-        "new folder for the files, and for an installation of `hubbub up` also for its Redis",
-        metavar="INSTALLATION",
-        exclusive=_WHERE,
-    )
-    redis: bool = option("also restore the contents of both Redis", exclusive=_WHERE)
-    key: OpenerOptions
-
-
 @command(
     "backup",
     description="Copies a running installation into a new folder: the contents of both Redis "
@@ -117,11 +77,27 @@ class RestoreOptions:
     "of each part.",
     epilog=f"{_URLS}; for a folder of `hubbub up` they are known.",
 )
-def _backup(options: BackupOptions) -> None:
-    folder, home, passphrase = options.folder, options.home, options.passphrase
-    encryption = (
-        encryption_by(_secret(passphrase)) if passphrase else encryption_to(options.recipient)
-    )
+def _backup(
+    folder: Path = argument("new folder for the backup"),
+    home: Path = option(
+        "the folder of `hubbub up` or `hubbub init` (%(default)s)",
+        default=Path(".hubbub"),
+        metavar="INSTALLATION",
+    ),
+    passphrase: Path | None = option(
+        "encrypt with the passphrase in this file, which has at least 12 characters",
+        metavar="FILE",
+        exclusive=_ENCRYPTION,
+    ),
+    recipient: str = option(
+        "encrypt to a public key of age, as age-keygen prints it",
+        name="--for",
+        default="",
+        metavar="age1...",
+        exclusive=_ENCRYPTION,
+    ),
+) -> None:
+    encryption = encryption_by(_secret(passphrase)) if passphrase else encryption_to(recipient)
     if not home.is_dir():
         raise StateUnusable(f"{home}: is not a folder; give that of `hubbub up` or `hubbub init`")
     urls = {role: _url(role, home) for role in ROLES}
@@ -150,9 +126,12 @@ def _backup(options: BackupOptions) -> None:
     description="Checks that every part of a backup is unchanged, and that a Redis reads it; "
     "with a passphrase or a key also that it opens the files.",
 )
-def _verify(options: VerifyOptions) -> None:
-    folder = options.folder
-    manifest, opener = read_checked(folder), options.key.opener()
+def _verify(
+    *,
+    folder: Path = argument("the backup"),
+    key: OpenerOptions,
+) -> None:
+    manifest, opener = read_checked(folder), key.opener()
     for path in sorted(folder.iterdir()):
         if path.name not in PARTS:
             say(f"{path}: is no part of the backup; it is not checked, and not restored")
@@ -175,13 +154,22 @@ def _verify(options: VerifyOptions) -> None:
     "docs/operate/restore.md.",
     epilog=f"{_URLS}; a folder of `hubbub up` has its own.",
 )
-def _restore(options: RestoreOptions) -> None:
-    folder, home = options.folder, options.home
+def _restore(
+    *,
+    folder: Path = argument("the backup"),
+    home: Path | None = option(
+        "new folder for the files, and for an installation of `hubbub up` also for its Redis",
+        metavar="INSTALLATION",
+        exclusive=_WHERE,
+    ),
+    redis: bool = option("also restore the contents of both Redis", exclusive=_WHERE),
+    key: OpenerOptions,
+) -> None:
     manifest = read_checked(folder)
-    if home is None:
+    if redis or home is None:
         _fill({role: _url(role, None) for role in ROLES}, folder)
     else:
-        opener = options.key.opener()
+        opener = key.opener()
         if opener is None:
             raise BackupUnusable("the files are encrypted; give --passphrase or --identity")
         with _new_folder(home), ExitStack() as stack:

@@ -19,26 +19,24 @@ DESCRIPTION: Final = (
 
 
 @options
-class AddOptions:
-    name: str = argument("name of the list")
-    file: Path = argument("file with one string per line, plain or .gz")
-    service: ServiceOptions
-
-
-@options
 class ListOptions:
     name: str = argument("name of the list")
     service: ServiceOptions
 
 
 @command("candidates add", text="save the lines of a file as a list, or add them to one")
-def _add(options: AddOptions) -> None:
-    strings = read_candidates(options.file, "FILE")
-    with options.service.connection() as connection:
-        path, body = named_path(_LISTS, options.name), {"candidates": strings}
+def _add(
+    *,
+    name: str = argument("name of the list"),
+    file: Path = argument("file with one string per line, plain or .gz"),
+    service: ServiceOptions,
+) -> None:
+    strings = read_candidates(file, "FILE")
+    with service.connection() as connection:
+        path, body = named_path(_LISTS, name), {"candidates": strings}
         saved = connection.service.ask(path, {"add": "true"}, body, method="PUT")
-        name, number = saved["name"], several(saved["total"], "string")
-    say(f"{name}: {number}; look for them with --list {name}")
+        list_name, number = saved["name"], several(saved["total"], "string")
+    say(f"{list_name}: {number}; look for them with --list {list_name}")
 
 
 @command("candidates list", text="show the name and the size of every list")

@@ -82,11 +82,6 @@ class BuildOptions:
     )
 
 
-@options
-class SchemaOptions:
-    """Options of `hubbub catalog schema`: none."""
-
-
 @command("catalog check", text="check a catalog, show what each metric reveals")
 def _check(options: CatalogOptions) -> None:
     catalog = read_aloud(options.catalog)
@@ -195,23 +190,11 @@ def _build(options: BuildOptions) -> None:
 
 
 @command("catalog schema", text="print the JSON Schema of metrics.toml, for editors")
-def _schema(_: SchemaOptions) -> None:
+def _schema() -> None:
     say(packaged_schema().rstrip())
 
 
 _MODULE: Final = Exclusive(required=True)
-
-
-@options
-class CodegenOptions:
-    catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
-    python: Path | None = option("file for the Python module", metavar="FILE", exclusive=_MODULE)
-    typescript: Path = option(
-        "file for the TypeScript module", default=Path(), metavar="FILE", exclusive=_MODULE
-    )
-    check: bool = option(
-        "write nothing, and fail if the file differs from the module that would be written"
-    )
 
 
 @command(
@@ -225,24 +208,34 @@ pyright find wrong names and values. With --typescript it writes a module for pa
 nothing, and the exit code shows whether the file fits the catalog: use it in a test.
 """,
 )
-def _codegen(options: CodegenOptions) -> None:
-    catalog = read_aloud(options.catalog)
-    name, path, module = "--typescript", options.typescript, typescript_module
-    if options.python:
-        name, path, module = "--python", options.python, python_module
-    module_text = "\n".join(module(catalog))
+def _codegen(
+    *,
+    catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml")),
+    python: Path | None = option("file for the Python module", metavar="FILE", exclusive=_MODULE),
+    typescript: Path = option(
+        "file for the TypeScript module", default=Path(), metavar="FILE", exclusive=_MODULE
+    ),
+    check: bool = option(
+        "write nothing, and fail if the file differs from the module that would be written"
+    ),
+) -> None:
+    definitions = read_aloud(catalog)
+    name, path, module = "--typescript", typescript, typescript_module
+    if python:
+        name, path, module = "--python", python, python_module
+    module_text = "\n".join(module(definitions))
     try:
         existing = path.read_text("utf-8") if path.exists() else None
         if existing is not None and not existing.startswith(FIRST_LINES[name]):
             raise BadParameter(f"{path}: was not made by codegen; give another file, or move it")
-        if options.check and existing != module_text:
+        if check and existing != module_text:
             raise BadParameter(
-                f"{path}: does not match {options.catalog}; run: hubbub catalog codegen "
-                f"{options.catalog} {name} {path}"
+                f"{path}: does not match {catalog}; run: hubbub catalog codegen "
+                f"{catalog} {name} {path}"
             )
     except (OSError, UnicodeDecodeError) as error:
         raise BadParameter(f"{path}: {unreadable(error)}; name another file") from error
-    if not options.check:
+    if not check:
         write_output(name, path, module_text)
-    done = "up to date" if options.check else "written"
-    say(f"{path}: {several(len(catalog.metrics), 'metric')}, {done}")
+    done = "up to date" if check else "written"
+    say(f"{path}: {several(len(definitions.metrics), 'metric')}, {done}")

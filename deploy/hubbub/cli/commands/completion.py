@@ -6,14 +6,9 @@ from hubbub.aggregator import settings as aggregator
 from hubbub.cli.terminal.output import say
 from hubbub.issuer import settings as issuer
 from hubbub.programs.command_line import command
-from hubbub.programs.option_parsing import argument, options
+from hubbub.programs.option_parsing import argument
 from hubbub.relay import settings as relay
 from hubbub.shuffler import settings as shuffler
-
-
-@options
-class CompletionOptions:
-    shell: Literal["bash", "zsh", "tcsh"] = argument("your shell")
 
 
 @command(
@@ -22,11 +17,11 @@ class CompletionOptions:
     'this line to ~/.bashrc: eval "$(hubbub completion bash)". For zsh, write the script to a file '
     "_hubbub in a folder of $fpath.",
 )
-def _completion(options: CompletionOptions) -> None:
+def _completion(shell: Literal["bash", "zsh", "tcsh"] = argument("your shell")) -> None:
     import shtab  # noqa: PLC0415 no other command needs it
 
     from hubbub.cli.main import whole_parser  # noqa: PLC0415 it imports every command, us too
 
     services = (aggregator.parser(), issuer.parser(), relay.parser(), shuffler.parser())
     parsers = {parser.prog.removeprefix("hubbub "): parser for parser in services}
-    say(shtab.complete(whole_parser(parsers), options.shell))
+    say(shtab.complete(whole_parser(parsers), shell))

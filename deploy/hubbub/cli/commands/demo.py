@@ -38,7 +38,7 @@ from hubbub.installation.keys_and_bundles import DEMO_DEVICE
 from hubbub.installation.local_run import LocalRun, Ports, program, shell_path
 from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.command_line import command
-from hubbub.programs.option_parsing import Exclusive, option, options
+from hubbub.programs.option_parsing import Exclusive, option
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.simulation.demo_history import (
@@ -101,38 +101,36 @@ _SIGMAS: Final = 6.0
 _LAW: Final = "Where every report is, as counted by the shuffler and the aggregator:"
 
 
-@options
-class DemoOptions:
+@command("demo")
+def _demo(
+    *,
     people: int = option(
         "number of devices (%(default)s)", default=PEOPLE, within=Interval(1, 10_000_000)
-    )
+    ),
     keep: Path | None = option(
         "keep the state in this folder after Ctrl-C (%(const)s); the page stays open until "
         "Ctrl-C, as it does on a terminal without this option",
         bare=Path(".hubbub-demo"),
         metavar="FOLDER",
         exclusive=_KEEP,
-    )
+    ),
     no_keep: bool = option(
         "end after the answers, as the demo does when its output is not a terminal", exclusive=_KEEP
-    )
+    ),
     json: Path | None = option(
         "also write all results to this file", metavar="FILE", read=read_output
-    )
-
-
-@command("demo")
-def _demo(options: DemoOptions) -> int:
-    if options.keep:
-        if options.keep.exists():
+    ),
+) -> int:
+    if keep:
+        if keep.exists():
             raise BadParameter(
-                f"--keep {options.keep} already exists: delete it, or continue with: hubbub "
-                f"up --home {options.keep} --catalog {options.keep / 'metrics.toml'}"
+                f"--keep {keep} already exists: delete it, or continue with: hubbub "
+                f"up --home {keep} --catalog {keep / 'metrics.toml'}"
             )
-        return _run(options.keep.absolute(), options.people, options.json, keep=True)
-    keep = sys.stdout.isatty() and not options.no_keep
+        return _run(keep.absolute(), people, json, keep=True)
+    stays = sys.stdout.isatty() and not no_keep
     with tempfile.TemporaryDirectory(prefix="hubbub-demo-") as home:
-        return _run(Path(home), options.people, options.json, keep=keep)
+        return _run(Path(home), people, json, keep=stays)
 
 
 def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:

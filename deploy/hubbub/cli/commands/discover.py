@@ -14,7 +14,7 @@ from hubbub.fields.rules import NAME, Interval
 from hubbub.notebook import Connection
 from hubbub.programs.atomic_write import locked, read_output, write_output
 from hubbub.programs.command_line import command, read_number
-from hubbub.programs.option_parsing import option, options
+from hubbub.programs.option_parsing import option
 
 
 def _false_share(text: str) -> float:
@@ -29,16 +29,23 @@ def _false_share(text: str) -> float:
         ) from None
 
 
-@options
-class DiscoverOptions:
-    metric: str = metric_argument()
-    as_candidates: Path | None = option(
+@command(
+    "discover",
+    description=f'Shows, for a metric with mechanism "{FINDER}", the frequent strings, each '
+    "estimated from reports that were not used to find it, and the number of reports with "
+    "other strings.",
+)
+def _discover(
+    *,
+    metric: str = metric_argument(),
+    path: Path | None = option(
         "write the discovered whole strings to this new file, one per line; with --append to "
         "an existing file",
+        name="--as-candidates",
         metavar="FILE",
         read=read_output,
-    )
-    append: bool = option("append new strings to the file of --as-candidates")
+    ),
+    append: bool = option("append new strings to the file of --as-candidates"),
     likely: float = option(
         "also list strings that are likely but not certain; on average at most this share "
         "(%(const)s) of them are reported by nobody; --as-candidates includes them",
@@ -47,34 +54,24 @@ class DiscoverOptions:
         parse=_false_share,
         metavar="SHARE",
         within=Interval(0, 1, "[)"),
-    )
-    answer: AnswerOptions
-
-
-@command(
-    "discover",
-    description=f'Shows, for a metric with mechanism "{FINDER}", the frequent strings, each '
-    "estimated from reports that were not used to find it, and the number of reports with "
-    "other strings.",
-)
-def _discover(options: DiscoverOptions) -> None:
-    path = options.as_candidates
-    if options.append and not path:
+    ),
+    answer: AnswerOptions,
+) -> None:
+    if append and not path:
         raise BadParameter("--append needs a file: name it with --as-candidates FILE")
-    if path and path.exists() and not options.append:
+    if path and path.exists() and not append:
         raise BadParameter(
             f"--as-candidates {path}: exists and may be a list of a catalog, so it is not "
             "overwritten; add --append to extend it, or name another file"
         )
-    metric, likely = options.metric, options.likely
-    answer = options.answer.ask(Connection.discover, show_estimates, metric, likely=likely)
+    document = answer.ask(Connection.discover, show_estimates, metric, likely=likely).document
     if not path:
         return
     # Complete strings are written behind existing ones: the discovered, then the likely ones.
-    values = sorted(answer.document["values"], key=lambda value: int(value["rank"]))
+    values = sorted(document["values"], key=lambda value: int(value["rank"]))
     names = [value["value"] for value in values]
-    names += [value["value"] for value in answer.document["likely"]]
-    complete = [name for name in names if name not in answer.document["beginnings"]]
+    names += [value["value"] for value in document["likely"]]
+    complete = [name for name in names if name not in document["beginnings"]]
     lines = [name for name in complete if name and name.splitlines() == [name]]
     if not lines:
         raise BadParameter(
@@ -83,12 +80,12 @@ def _discover(options: DiscoverOptions) -> None:
             "them in `beginnings`"
         )
     with locked(path):
-        before = read_candidates(path) if options.append and path.exists() else []
+        before = read_candidates(path) if append and path.exists() else []
         new = [line for line in lines if line not in before]
         write_output("--as-candidates", path, "".join(f"{line}\n" for line in (*before, *new)))
     rest_count = len(names) - len(lines)
     say(
         f"{path}: {several(len(before) + len(new), 'string')}"
-        + (f", {len(new):,} of them new" if options.append else "")
+        + (f", {len(new):,} of them new" if append else "")
         + (f"; {rest_count:,} are not whole lines" if rest_count else "")
     )

@@ -14,22 +14,9 @@ from hubbub.client.doctor import Finding, Verdict, device_checks, examine, show
 from hubbub.errors import ServiceUnavailable
 from hubbub.errors.grammar import several
 from hubbub.programs.command_line import command
-from hubbub.programs.option_parsing import argument, option, options
+from hubbub.programs.option_parsing import argument, option
 
 _SOON: Final = timedelta(days=30)
-
-
-@options
-class DoctorOptions:
-    bundle: Path | None = argument(
-        "the app's bundle (app.hubbub of --home, if it exists; else HUBBUB_BUNDLE, or app.hubbub "
-        "of this folder)"
-    )
-    state_dir: Path | None = option("the app's state folder (all of this user's)")
-    app: str | None = option("name of the app whose trust is examined (all)")
-    tls: Path | None = option("folder of certificates (tls in --home)")
-    json: bool = option("print the findings as JSON")
-    service: ServiceOptions
 
 
 @command(
@@ -40,21 +27,30 @@ class DoctorOptions:
         "hubbub-client only: python -m hubbub.client.doctor"
     ),
 )
-def _doctor(options: DoctorOptions) -> int:
-    service, home = options.service, options.service.home
-    bundle = options.bundle
+def _doctor(
+    *,
+    bundle: Path | None = argument(
+        "the app's bundle (app.hubbub of --home, if it exists; else HUBBUB_BUNDLE, or app.hubbub "
+        "of this folder)"
+    ),
+    state_dir: Path | None = option("the app's state folder (all of this user's)"),
+    app: str | None = option("name of the app whose trust is examined (all)"),
+    tls: Path | None = option("folder of certificates (tls in --home)"),
+    json: bool = option("print the findings as JSON"),
+    service: ServiceOptions,
+) -> int:
+    home = service.home
     if bundle is None and (home / "app.hubbub").exists():
         bundle = home / "app.hubbub"
-    tls = options.tls or home / "tls"
-    checks = device_checks(bundle=bundle, state_dir=options.state_dir, app=options.app)
-    checks.append(("certificates", lambda: _certificates(tls)))
-    for name, folder in (("--home", home), ("--tls", options.tls)):
+    checks = device_checks(bundle=bundle, state_dir=state_dir, app=app)
+    checks.append(("certificates", lambda: _certificates(tls or home / "tls")))
+    for name, folder in (("--home", home), ("--tls", tls)):
         if folder and folder != HOME and not folder.is_dir():
             checks.append((name, partial(_absent_folder, name, folder)))
     if service.url or home.exists():
         checks.append(("aggregator", lambda: _aggregator(service)))
         checks.append(("queues", lambda: _queues(service)))
-    return show(examine(checks), as_json=options.json)
+    return show(examine(checks), as_json=json)
 
 
 def _absent_folder(option: str, folder: Path) -> Iterator[Finding]:

@@ -64,124 +64,72 @@ class LifetimeOptions:
 
 
 @options
-class NewOptions:
-    folder: Path = argument("new folder for the keys")
-    lifetime: LifetimeOptions
-    dev: bool = option(
-        "for development only: services of a production installation refuse bundles built "
-        "with these keys"
-    )
-
-
-@options
-class RotateOptions:
-    folder: Path = argument("folder made by hubbub keys new")
-    lifetime: LifetimeOptions
-    anew_from: date | None = option(
-        "after a leak: replace the keys of epochs from this day on (today or later, UTC); "
-        "reports sealed to the old keys are then refused"
-    )
-    today: date | None = option(
-        "today's date (UTC), read from a clock other than this machine's: delete the keys that no "
-        "epoch needs any more; without this option all keys are kept"
-    )
-    longest: str = option(
-        "longest epoch of any metric: with shorter epochs, keys are deleted sooner (%(default)s)",
-        default="month",
-        choices=WRITTEN_EPOCHS,
-    )
-
-
-@options
 class FolderOptions:
     folder: Path = argument(
         "folder made by hubbub keys new, or the folder of a party that runs one service"
     )
 
 
-@options
-class AccountOptions:
-    file: Path = argument("file of accounts, for hubbub issuer; it is created if missing")
-    name: str = option("name of the account or of the backend")
-    backend: bool = option(
-        "the key is for the server of the app, which names the account for which it requests tokens"
-    )
-
-
-@options
-class WitnessOptions:
-    folder: Path = argument("new folder for the key and for cosigned checkpoints")
-    name: str = option("name of the witness: a host, or a path on a host, without https://")
-
-
-@options
-class TlsOptions:
-    folder: Path = argument("new folder for the certificates", read=read_named_path)
-    host: tuple[str, ...] = option(
-        "host name or address of a role (shuffler, aggregator or redis), besides localhost; "
-        "NAME alone if all roles are on one machine (repeatable)",
-        metavar="ROLE=NAME",
-    )
-    authorities: Path | None = option(
-        "folder for the keys of the authorities, which renew certificates "
-        "(FOLDER-authorities); keep it offline",
-        metavar="FOLDER",
-    )
-    party: str = option(
-        "with two parties: make certificates only for the party that runs this service; then "
-        "exchange ca.pem and run hubbub keys trust",
-        default="",
-        choices=tuple(PARTIES),
-    )
-    renew: bool = option(
-        "renew the certificates in the folder with the existing authorities; the names stay, "
-        "those of --host are added, and whoever trusted the old certificates trusts the new "
-        "ones"
-    )
-
-
-@options
-class TrustOptions:
-    folder: Path = argument("folder made by hubbub keys tls FOLDER --party ROLE")
-    other: Path = argument("ca.pem of the other party")
-
-
 @command("keys new", text="make a signing key, and opening keys for future epochs")
-def _make_keys(options: NewOptions) -> None:
-    lifetime = options.lifetime
-    make_keys(options.folder, lifetime.days, lifetime.periods, development=options.dev)
-    say(f"{options.folder}/operator.key: signs bundles; keep it offline")
-    say(f"{options.folder}/operator.pub: its public half; apps pin it")
-    say(f"{options.folder}/opening.keys.json: opens reports; only for the aggregator")
-    say(f"{options.folder}/opening.pub.json: goes into bundles")
+def _make_keys(
+    *,
+    folder: Path = argument("new folder for the keys"),
+    lifetime: LifetimeOptions,
+    dev: bool = option(
+        "for development only: services of a production installation refuse bundles built "
+        "with these keys"
+    ),
+) -> None:
+    make_keys(folder, lifetime.days, lifetime.periods, development=dev)
+    say(f"{folder}/operator.key: signs bundles; keep it offline")
+    say(f"{folder}/operator.pub: its public half; apps pin it")
+    say(f"{folder}/opening.keys.json: opens reports; only for the aggregator")
+    say(f"{folder}/opening.pub.json: goes into bundles")
 
 
 @command(
     "keys rotate", text="add keys for future epochs; with --today delete the keys of closed epochs"
 )
-def _rotate(options: RotateOptions) -> None:
+def _rotate(
+    *,
+    folder: Path = argument("folder made by hubbub keys new"),
+    lifetime: LifetimeOptions,
+    anew_from: date | None = option(
+        "after a leak: replace the keys of epochs from this day on (today or later, UTC); "
+        "reports sealed to the old keys are then refused"
+    ),
+    today: date | None = option(
+        "today's date (UTC), read from a clock other than this machine's: delete the keys that no "
+        "epoch needs any more; without this option all keys are kept"
+    ),
+    longest: str = option(
+        "longest epoch of any metric: with shorter epochs, keys are deleted sooner (%(default)s)",
+        default="month",
+        choices=WRITTEN_EPOCHS,
+    ),
+) -> None:
     now = time.time()
-    new_start = first_second(options.anew_from) if options.anew_from else None
+    new_start = first_second(anew_from) if anew_from else None
     if new_start is not None and new_start < now // _DAY * _DAY:
         raise BadParameter(
-            f"--anew-from {options.anew_from} is in the past, and reports that were counted stay "
+            f"--anew-from {anew_from} is in the past, and reports that were counted stay "
             "counted; name today (UTC) or a later day"
         )
-    if options.today and abs(first_second(options.today) + _DAY / 2 - now) > _DAY:
+    if today and abs(first_second(today) + _DAY / 2 - now) > _DAY:
         raise BadParameter(
-            f"--today {options.today} differs from this machine's clock, "
+            f"--today {today} differs from this machine's clock, "
             f"{day_of(int(now))}; correct the wrong one"
         )
     if new_start is not None and new_start > now + _MAX_DAYS * _DAY:
-        raise BadParameter(f"--anew-from {options.anew_from} is more than {_MAX_DAYS} days ahead")
+        raise BadParameter(f"--anew-from {anew_from} is more than {_MAX_DAYS} days ahead")
     added, deleted = rotate_keys(
-        options.folder,
+        folder,
         now=now,
-        period_seconds=options.lifetime.days * _DAY,
-        periods=options.lifetime.periods,
+        period_seconds=lifetime.days * _DAY,
+        periods=lifetime.periods,
         anew_from=new_start,
-        sure=options.today is not None,
-        longest=options.longest,
+        sure=today is not None,
+        longest=longest,
     )
     for word, keys in (("added", added), ("deleted", deleted)):
         for key in keys:
@@ -224,9 +172,16 @@ def _make_issuer(options: FolderOptions) -> None:
     "keys account",
     text="make a key with which an account, or the backend of an app, requests tokens",
 )
-def _add_account(options: AccountOptions) -> None:
-    key = add_account(options.file, options.name, vouches=options.backend)
-    say(f"{options.file}: has {options.name} and the hash of its key; the key is")
+def _add_account(
+    *,
+    file: Path = argument("file of accounts, for hubbub issuer; it is created if missing"),
+    name: str = option("name of the account or of the backend"),
+    backend: bool = option(
+        "the key is for the server of the app, which names the account for which it requests tokens"
+    ),
+) -> None:
+    key = add_account(file, name, vouches=backend)
+    say(f"{file}: has {name} and the hash of its key; the key is")
     say(key)
 
 
@@ -244,72 +199,76 @@ def _hand_over(options: FolderOptions) -> None:
     "keys witness",
     text="make the key of a witness, which cosigns the logs of others, and its public name",
 )
-def _make_witness(options: WitnessOptions) -> None:
-    folder = options.folder
-    witness = make_witness(folder, options.name)
+def _make_witness(
+    folder: Path = argument("new folder for the key and for cosigned checkpoints"),
+    name: str = option("name of the witness: a host, or a path on a host, without https://"),
+) -> None:
+    witness = make_witness(folder, name)
     say(f"{folder}/{WITNESS_KEY}: cosigns logs, with: hubbub log cosign; keep it, and the folder")
     say("auditors give its public half as --witness:")
     say(str(witness))
 
 
 @command("keys tls", text="make an authority and a certificate for each role")
-def _tls(options: TlsOptions) -> None:
-    folder = options.folder
-    authorities = options.authorities or folder.with_name(f"{folder.name}-authorities")
-    names = names_by_role(options.host)
-    if options.renew:
-        until = renew_certificates(folder, authorities, names)
+def _tls(
+    *,
+    folder: Path = argument("new folder for the certificates", read=read_named_path),
+    host: tuple[str, ...] = option(
+        "host name or address of a role (shuffler, aggregator or redis), besides localhost; "
+        "NAME alone if all roles are on one machine (repeatable)",
+        metavar="ROLE=NAME",
+    ),
+    authorities: Path | None = option(
+        "folder for the keys of the authorities, which renew certificates "
+        "(FOLDER-authorities); keep it offline",
+        metavar="FOLDER",
+    ),
+    party: str = option(
+        "with two parties: make certificates only for the party that runs this service; then "
+        "exchange ca.pem and run hubbub keys trust",
+        default="",
+        choices=tuple(PARTIES),
+    ),
+    renew: bool = option(
+        "renew the certificates in the folder with the existing authorities; the names stay, "
+        "those of --host are added, and whoever trusted the old certificates trusts the new "
+        "ones"
+    ),
+) -> None:
+    offline = authorities or folder.with_name(f"{folder.name}-authorities")
+    names = names_by_role(host)
+    if renew:
+        until = renew_certificates(folder, offline, names)
         for role, day in until.items():
             say(f"{folder}/{role}.pem: new, until {day}")
         say("running services take them within seconds; Redis with: CONFIG SET tls-cert-file FILE")
         return
-    if options.party:
-        roles = PARTIES[options.party]
-        write_certificates(folder, names, authorities, roles)
+    if party:
+        roles = PARTIES[party]
+        write_certificates(folder, names, offline, roles)
         say(f"{folder}: certificates for {', '.join(roles)}, each by an authority of its own")
-        say(f"{authorities}: the authorities' keys: keep it offline")
+        say(f"{offline}: the authorities' keys: keep it offline")
         say(f"next: give {folder}/ca.pem to the other party, and: hubbub keys trust {folder} ITS")
         return
-    write_certificates(folder, names, authorities)
+    write_certificates(folder, names, offline)
     authorities_end, end = (first_end(folder / name).date() for name in ("ca.pem", "analyst.pem"))
     say(
         f"{folder}: ca.pem with an authority for each role, until {authorities_end}, and "
         f"certificates for shuffler, aggregator, redis and analyst, until {end}"
     )
-    say(f"{authorities}: the authorities' keys; they can pose as any role: keep it offline")
+    say(f"{offline}: the authorities' keys; they can pose as any role: keep it offline")
 
 
 @command(
     "keys trust",
     text="with two parties: trust one service of the other party, and no other",
 )
-def _trust(options: TrustOptions) -> None:
-    role = trust_other(options.folder, options.other)
-    say(f"{options.folder}/ca.pem: trusts the other party's {role}, and none of its other services")
-
-
-@options
-class TokenOptions:
-    file: Path = argument("file of tokens, for --http-tokens; it is created if missing")
-    name: str | None = option("name of the owner, for the list of tokens")
-    role: Role = option(
-        "viewer reads estimates, publisher also makes releases, admin also sees who has "
-        "tokens (%(default)s)",
-        default=ROLES[0],
-    )
-    days: int = option("days until the token expires", default=365, within=Interval(1, 3660))
-    groups: tuple[str, ...] = option(
-        "group of --http-access whose metrics the token may read (repeatable); without it all "
-        "metrics",
-        name="--group",
-        metavar="NAME",
-    )
-    remove: bool = option("remove the token of this name")
-
-
-@options
-class SessionOptions:
-    file: Path = argument("file of keys; it is created if missing")
+def _trust(
+    folder: Path = argument("folder made by hubbub keys tls FOLDER --party ROLE"),
+    other: Path = argument("ca.pem of the other party"),
+) -> None:
+    role = trust_other(folder, other)
+    say(f"{folder}/ca.pem: trusts the other party's {role}, and none of its other services")
 
 
 @command(
@@ -317,9 +276,26 @@ class SessionOptions:
     text="add or remove a token for HTTP; without a name list the tokens",
     description="Prints a new token once; the file, for --http-tokens, contains only its hash.",
 )
-def _token(options: TokenOptions) -> None:
-    file, name, now = options.file, options.name, time.time()
-    if name is None and (options.remove or options.groups):
+def _token(
+    *,
+    file: Path = argument("file of tokens, for --http-tokens; it is created if missing"),
+    name: str | None = option("name of the owner, for the list of tokens"),
+    role: Role = option(
+        "viewer reads estimates, publisher also makes releases, admin also sees who has "
+        "tokens (%(default)s)",
+        default=ROLES[0],
+    ),
+    days: int = option("days until the token expires", default=365, within=Interval(1, 3660)),
+    groups: tuple[str, ...] = option(
+        "group of --http-access whose metrics the token may read (repeatable); without it all "
+        "metrics",
+        name="--group",
+        metavar="NAME",
+    ),
+    remove: bool = option("remove the token of this name"),
+) -> None:
+    now = time.time()
+    if name is None and (remove or groups):
         raise BadParameter("--remove and --group are for one token: name it with --name")
     if name is None:
         listing(
@@ -335,13 +311,13 @@ def _token(options: TokenOptions) -> None:
             },
             text_columns=4,
         )
-    elif options.remove:
+    elif remove:
         remove_token(file, name)
         say(f"{name}: removed")
     else:
-        say(add_token(file, name, options.role, options.days, now, groups=options.groups))
+        say(add_token(file, name, role, days, now, groups=groups))
         print(  # noqa: T201 beside the token, so that a pipe gets it alone
-            f"for {name}, {options.role}, {options.days} days; shown this once. "
+            f"for {name}, {role}, {days} days; shown this once. "
             "Send it as\n  Authorization: Bearer TOKEN",
             file=sys.stderr,
         )
@@ -353,14 +329,13 @@ def _token(options: TokenOptions) -> None:
     description="Adds a new key for new login sessions; the former key still opens existing ones. "
     "All aggregators read the same file.",
 )
-def _session(options: SessionOptions) -> None:
-    path = options.file
-    with refuse_unwritable(path, KeysUnusable), locked(path):
+def _session(file: Path = argument("file of keys; it is created if missing")) -> None:
+    with refuse_unwritable(file, KeysUnusable), locked(file):
         try:
-            text = read_text(path).split() if path.exists() else []
+            text = read_text(file).split() if file.exists() else []
             lines = [Fernet.generate_key().decode(), *text[:1]]
         except ValueError as error:
             raise KeysUnusable(f"{error}; give another file, or delete it") from error
-        replace_file(path, ("\n".join(lines) + "\n").encode(), mode=0o600)
+        replace_file(file, ("\n".join(lines) + "\n").encode(), mode=0o600)
     former = "; the former one still opens" if text else ""
-    say(f"{path}: a new key{former}")
+    say(f"{file}: a new key{former}")

@@ -6,7 +6,7 @@ from hubbub.cli.terminal.output import listing, say
 from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.notebook.service import named_path
 from hubbub.programs.command_line import command
-from hubbub.programs.option_parsing import argument, option, options
+from hubbub.programs.option_parsing import argument, option
 
 _MARKS: Final = "/v1/marks"
 DESCRIPTION: Final = (
@@ -15,27 +15,18 @@ DESCRIPTION: Final = (
 )
 
 
-@options
-class AddOptions:
-    name: str = argument("name of the mark, such as release-2; it replaces a mark of this name")
-    on: str = option("the day, as 2026-11-22", metavar="DATE")
-    text: str = option("what happened, in a sentence", default="")
-    metric: str = option("metric whose trend shows the mark; without it all metrics", default="")
-    service: ServiceOptions
-
-
-@options
-class RemoveOptions:
-    name: str = argument("name of the mark")
-    metric: str = option("metric of the mark, if several marks have this name", default="")
-    service: ServiceOptions
-
-
 @command("mark add", text="mark a day, with what happened on it")
-def _add(options: AddOptions) -> None:
-    mark = {"date": options.on, "text": options.text, "metric": options.metric}
-    with options.service.connection() as connection:
-        saved = connection.service.ask(named_path(_MARKS, options.name), body=mark, method="PUT")
+def _add(
+    *,
+    name: str = argument("name of the mark, such as release-2; it replaces a mark of this name"),
+    on: str = option("the day, as 2026-11-22", metavar="DATE"),
+    text: str = option("what happened, in a sentence", default=""),
+    metric: str = option("metric whose trend shows the mark; without it all metrics", default=""),
+    service: ServiceOptions,
+) -> None:
+    mark = {"date": on, "text": text, "metric": metric}
+    with service.connection() as connection:
+        saved = connection.service.ask(named_path(_MARKS, name), body=mark, method="PUT")
         say(f"{saved['date']}: {saved['name']}, on {saved['metric'] or 'all metrics'}")
 
 
@@ -56,8 +47,13 @@ def _list(service: ServiceOptions) -> None:
 
 
 @command("mark remove", text="delete a mark")
-def _remove(options: RemoveOptions) -> None:
-    with options.service.connection() as connection:
-        metric = {"metric": options.metric}
-        connection.service.ask(named_path(_MARKS, options.name), metric, method="DELETE")
-    say(f"{options.name}: removed")
+def _remove(
+    *,
+    name: str = argument("name of the mark"),
+    metric: str = option("metric of the mark, if several marks have this name", default=""),
+    service: ServiceOptions,
+) -> None:
+    with service.connection() as connection:
+        query = {"metric": metric}
+        connection.service.ask(named_path(_MARKS, name), query, method="DELETE")
+    say(f"{name}: removed")

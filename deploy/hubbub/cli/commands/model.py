@@ -19,32 +19,8 @@ from hubbub.fields.rules import Interval
 from hubbub.installation.keys_and_bundles import publish_models
 from hubbub.programs.atomic_write import read_output
 from hubbub.programs.command_line import command
-from hubbub.programs.option_parsing import argument, option, options
+from hubbub.programs.option_parsing import argument, option
 from hubbub.query_results.sentences import judged_sentences
-
-
-@options
-class ModelOptions:
-    model: str = argument("name of the model", read=read_metric_name)
-    confidence: float = confidence_option("the intervals")
-    output: OutputOptions
-    service: ServiceOptions
-
-
-@options
-class PublishOptions:
-    out: Path = option(
-        "file of the state, which the shuffler reads with --models",
-        metavar="FILE",
-        read=read_output,
-    )
-    keys: Path = option("folder of the signing key (%(default)s)", default=Path("keys"))
-    every: float | None = option(
-        "repeat at this interval; without it publish once",
-        metavar="SECONDS",
-        within=Interval(0, inf, "()"),
-    )
-    service: ServiceOptions
 
 
 @command(
@@ -52,42 +28,61 @@ class PublishOptions:
     description="Shows, for a model of the catalog, its coefficients with intervals, and the "
     "results of its rounds.",
 )
-def _model(options: ModelOptions) -> None:
-    with options.service.connection() as connection:
-        answer = connection.model(options.model, confidence=options.confidence)
-        if options.output.format in {"csv", "parquet"} and not answer:
+def _model(
+    *,
+    model: str = argument("name of the model", read=read_metric_name),
+    confidence: float = confidence_option("the intervals"),
+    output: OutputOptions,
+    service: ServiceOptions,
+) -> None:
+    with service.connection() as connection:
+        answer = connection.model(model, confidence=confidence)
+        if output.format in {"csv", "parquet"} and not answer:
             raise HubbubError(
-                f'model "{options.model}" has no coefficients yet: they exist after two '
+                f'model "{model}" has no coefficients yet: they exist after two '
                 "rounds; --format json shows its rounds"
             )
-        options.output.write(answer, _show)
+        output.write(answer, _show)
 
 
 @command(
     "model publish", text="sign the state of all models, which devices need for the next round"
 )
-def _publish(options: PublishOptions) -> None:
-    out = options.out
+def _publish(
+    *,
+    out: Path = option(
+        "file of the state, which the shuffler reads with --models",
+        metavar="FILE",
+        read=read_output,
+    ),
+    keys: Path = option("folder of the signing key (%(default)s)", default=Path("keys")),
+    every: float | None = option(
+        "repeat at this interval; without it publish once",
+        metavar="SECONDS",
+        within=Interval(0, inf, "()"),
+    ),
+    service: ServiceOptions,
+) -> None:
     failing = ""
     while True:
         try:
-            with options.service.connection() as connection:
-                round_by_model = publish_models(connection.service, options.keys, out)
+            with service.connection() as connection:
+                round_by_model = publish_models(connection.service, keys, out)
             failing = ""
             if round_by_model:
                 rounds = (f"{name} after round {number}" for name, number in round_by_model.items())
                 say(f"{out}: signed, {', '.join(rounds)}")
-            elif options.every is None:
+            elif every is None:
                 say(f"{out}: nothing new to sign")
         except ServiceUnavailable as error:
-            if options.every is None:
+            if every is None:
                 raise
             if str(error) != failing:  # once, however long it takes
                 say(str(error))
             failing = str(error)
-        if options.every is None:
+        if every is None:
             return
-        time.sleep(options.every)
+        time.sleep(every)
 
 
 def _show(document: Mapping[str, Any]) -> None:

@@ -61,11 +61,6 @@ class MakeOptions:
     )
 
 
-@options
-class ShowOptions:
-    notice: Path = argument("a notice (%(default)s)", default=_OUT)
-
-
 @command("notice make", text="sign a notice that lowers or stops metrics, or change it")
 def _make(options: MakeOptions) -> None:
     home = options.home
@@ -129,8 +124,8 @@ def _make(options: MakeOptions) -> None:
 
 
 @command("notice show", text="show what a notice changes, and who signed it")
-def _show(options: ShowOptions) -> None:
-    _show_notice(options.notice, _read(options.notice))
+def _show(notice: Path = argument("a notice (%(default)s)", default=_OUT)) -> None:
+    _show_notice(notice, _read(notice))
 
 
 def _read(path: Path) -> Notice:

@@ -45,52 +45,6 @@ class CardOptions(CatalogOptions):
 
 
 @options
-class DiffOptions:
-    old: Path = argument("the older bundle")
-    new: Path = argument("the newer bundle")
-
-
-@options
-class AmplifyOptions:
-    epsilon: float = option(
-        "privacy loss of one report, nats", within=Interval(0, MAX_EPSILON, "(]")
-    )
-    reports: int = option("number of reports in the batch")
-    delta: float = option(
-        "delta of the central guarantee (%(default)s)", default=DELTA, within=Interval(0, 1, "()")
-    )
-    total_variation: float | None = option(
-        "total variation between the payloads of two values, if it is smaller than epsilon allows",
-        metavar="V",
-    )
-    json: bool = option("print the figures as JSON")
-
-
-@options
-class ComposeOptions:
-    epsilon: tuple[float, ...] = option("privacy loss of an event, nats (repeatable)")
-    sigma: tuple[float, ...] = option("standard deviation of a Gaussian event (repeatable)")
-    times: int = option(
-        "number of times that each event happens (%(default)s)",
-        default=1,
-        within=Interval(1, MAX_TIMES),
-    )
-    sampling: float = option(
-        "chance that a person takes part in an event (%(default)s)",
-        default=1.0,
-        within=Interval(0, 1, "(]"),
-    )
-    history: Path | None = option(
-        'JSON list of further events, such as [{"epsilon": 0.5, "times": 12}]'
-    )
-    delta: float = option(
-        "chance that the bound on all events together fails, such as 1e-8",
-        within=Interval(0, 1, "()"),
-    )
-    json: bool = option("print the figures as JSON")
-
-
-@options
 class PapersOptions(CatalogOptions):
     out: Path = option("folder to write the papers into (%(default)s)", default=Path("papers"))
 
@@ -155,9 +109,12 @@ def _papers(options: PapersOptions) -> None:
 
 
 @command("privacy diff", text="compare the privacy loss of a person under two bundles")
-def _diff(options: DiffOptions) -> None:
-    old, new = read_bundle(options.old), read_bundle(options.new)
-    show_difference(f"From {options.old} to {options.new}", differences(old, new))
+def _diff(
+    old: Path = argument("the older bundle"),
+    new: Path = argument("the newer bundle"),
+) -> None:
+    changes = differences(read_bundle(old), read_bundle(new))
+    show_difference(f"From {old} to {new}", changes)
 
 
 _COLUMNS: Final = (
@@ -283,17 +240,31 @@ def amplified_json(guarantee: Amplified) -> dict[str, Any]:
 
 
 @command("privacy amplify", text="compute the central epsilon of a shuffled report")
-def _amplify(options: AmplifyOptions) -> None:
-    guarantee = amplified(options.epsilon, options.reports, options.delta, options.total_variation)
-    if options.json:
+def _amplify(
+    *,
+    epsilon: float = option(
+        "privacy loss of one report, nats", within=Interval(0, MAX_EPSILON, "(]")
+    ),
+    reports: int = option("number of reports in the batch"),
+    delta: float = option(
+        "delta of the central guarantee (%(default)s)", default=DELTA, within=Interval(0, 1, "()")
+    ),
+    total_variation: float | None = option(
+        "total variation between the payloads of two values, if it is smaller than epsilon allows",
+        metavar="V",
+    ),
+    json: bool = option("print the figures as JSON"),
+) -> None:
+    guarantee = amplified(epsilon, reports, delta, total_variation)
+    if json:
         say_json(amplified_json(guarantee))
         return
     explain(
-        f"One report of epsilon {options.epsilon:g} among {options.reports:,} shuffled ones: "
-        f"epsilon {guarantee.epsilon:.6g} at delta {options.delta:g}"
+        f"One report of epsilon {epsilon:g} among {reports:,} shuffled ones: "
+        f"epsilon {guarantee.epsilon:.6g} at delta {delta:g}"
     )
     explain(f"{ASSUMPTION}.")
-    if options.total_variation is None:
+    if total_variation is None:
         explain(
             "This holds for every mechanism. The figure of a metric, on its card and with "
             "its estimates, accounts for its mechanism and is often smaller."
@@ -304,13 +275,35 @@ def _amplify(options: AmplifyOptions) -> None:
 
 
 @command("privacy compose", text="compose the privacy losses of many reports or releases")
-def _compose(options: ComposeOptions) -> None:
-    make_event = partial(Event, sampling=options.sampling, times=options.times)
-    events = [make_event(epsilon=epsilon) for epsilon in options.epsilon]
-    events += [make_event(sigma=sigma) for sigma in options.sigma]
-    events += _history(options.history) if options.history else []
-    composition = compose(events, options.delta)
-    if options.json:
+def _compose(
+    *,
+    epsilon: tuple[float, ...] = option("privacy loss of an event, nats (repeatable)"),
+    sigma: tuple[float, ...] = option("standard deviation of a Gaussian event (repeatable)"),
+    times: int = option(
+        "number of times that each event happens (%(default)s)",
+        default=1,
+        within=Interval(1, MAX_TIMES),
+    ),
+    sampling: float = option(
+        "chance that a person takes part in an event (%(default)s)",
+        default=1.0,
+        within=Interval(0, 1, "(]"),
+    ),
+    history: Path | None = option(
+        'JSON list of further events, such as [{"epsilon": 0.5, "times": 12}]'
+    ),
+    delta: float = option(
+        "chance that the bound on all events together fails, such as 1e-8",
+        within=Interval(0, 1, "()"),
+    ),
+    json: bool = option("print the figures as JSON"),
+) -> None:
+    make_event = partial(Event, sampling=sampling, times=times)
+    events = [make_event(epsilon=loss) for loss in epsilon]
+    events += [make_event(sigma=deviation) for deviation in sigma]
+    events += _history(history) if history else []
+    composition = compose(events, delta)
+    if json:
         say_json({**asdict(composition), "best": composition.best})
         return
     lines = [
@@ -320,7 +313,7 @@ def _compose(options: ComposeOptions) -> None:
         ("privacy loss distributions", composition.pld),
     ]
     table(
-        f"{sum(event.times for event in events):,} events together, at delta {options.delta:g}",
+        f"{sum(event.times for event in events):,} events together, at delta {delta:g}",
         ("bound", "epsilon", "odds change by"),
         [
             (

@@ -89,56 +89,26 @@ class RankOptions:
         )
 
 
-@options
-class QueryOptions:
-    question: QuestionOptions
-    anytime: bool = option("intervals that stay valid however often you look while the epochs fill")
-    ranks: RankOptions
-
-
-@options
-class TopOptions:
-    question: QuestionOptions
-    number: int = option(
-        "number of values (%(default)s)", default=10, other_name="-n", within=Interval(1, MAX_TOP)
-    )
-
-
-@options
-class CompareOptions:
-    question: QuestionOptions
-    to: str | None = option(
-        "the later epochs, written as for --epochs (newest, if the earlier epochs are named)",
-        metavar="EPOCHS",
-        exclusive=_AFTER,
-        parse=parse_epochs,
-    )
-    to_last: str | None = option(
-        "the later epochs, written as for --last", exclusive=_AFTER, parse=parse_epochs
-    )
-    ranks: PercentileOptions
-
-
-@options
-class TrendOptions:
-    question: QuestionOptions
-    value: tuple[str, ...] = option("value to follow (repeatable)")
-    number: int | None = option(
-        "number of the most frequent values, instead of --value (5)",
-        other_name="-n",
-        within=Interval(1, MAX_SERIES),
-    )
-    ranks: PercentileOptions
-
-
 @command("query")
-def _query(options: QueryOptions) -> None:
-    options.ranks.ask(options.question, anytime=options.anytime)
+def _query(
+    *,
+    question: QuestionOptions,
+    anytime: bool = option(
+        "intervals that stay valid however often you look while the epochs fill"
+    ),
+    ranks: RankOptions,
+) -> None:
+    ranks.ask(question, anytime=anytime)
 
 
 @command("top")
-def _top(options: TopOptions) -> None:
-    options.question.ask(Connection.top, show_top, number=options.number)
+def _top(
+    question: QuestionOptions,
+    number: int = option(
+        "number of values (%(default)s)", default=10, other_name="-n", within=Interval(1, MAX_TOP)
+    ),
+) -> None:
+    question.ask(Connection.top, show_top, number=number)
 
 
 @command(
@@ -147,32 +117,47 @@ def _top(options: TopOptions) -> None:
     "--to-last the later ones. Without them the newest closed epoch is compared with the epoch "
     "before it; if devices report once a period, whole periods are compared.",
 )
-def _compare(options: CompareOptions) -> None:
+def _compare(
+    *,
+    question: QuestionOptions,
+    to: str | None = option(
+        "the later epochs, written as for --epochs (newest, if the earlier epochs are named)",
+        metavar="EPOCHS",
+        exclusive=_AFTER,
+        parse=parse_epochs,
+    ),
+    to_last: str | None = option(
+        "the later epochs, written as for --last", exclusive=_AFTER, parse=parse_epochs
+    ),
+    ranks: PercentileOptions,
+) -> None:
     def compare(connection: Connection, metric: str, *, epochs: str, **terms: Any) -> Answer:
-        later, to_last = options.to or "", options.to_last or ""
-        return connection.compare(metric, epochs, later, to_last=to_last, **terms)
+        later, look_back = to or "", to_last or ""
+        return connection.compare(metric, epochs, later, to_last=look_back, **terms)
 
-    percentiles = options.ranks.percentiles
-    options.question.ask(compare, show_changes, order="listed", percentiles=percentiles)
+    percentiles = ranks.percentiles
+    question.ask(compare, show_changes, order="listed", percentiles=percentiles)
 
 
 @command("trend")
-def _trend(options: TrendOptions) -> None:
-    options.question.ask(
+def _trend(
+    *,
+    question: QuestionOptions,
+    value: tuple[str, ...] = option("value to follow (repeatable)"),
+    number: int | None = option(
+        "number of the most frequent values, instead of --value (5)",
+        other_name="-n",
+        within=Interval(1, MAX_SERIES),
+    ),
+    ranks: PercentileOptions,
+) -> None:
+    question.ask(
         Connection.trend,
         show_trend,
-        values=options.value,
-        number=options.number,
-        percentiles=options.ranks.percentiles,
+        values=value,
+        number=number,
+        percentiles=ranks.percentiles,
     )
-
-
-@options
-class FiguresOptions:
-    metric: str = metric_argument(OR_PART)
-    by: str = option("public field to split the figures by", default="", metavar="FIELD")
-    cohorts: bool = option("for a retention: the shares of each first week separately")
-    answer: AnswerOptions
 
 
 @command(
@@ -182,18 +167,14 @@ class FiguresOptions:
     "and 28 days, or the share that came back in each week after the first. For activity "
     "and retention it uses all epochs unless you name some.",
 )
-def _figures(options: FiguresOptions) -> None:
-    options.answer.ask(
-        Connection.figures, show_figures, options.metric, options.by, cohorts=options.cohorts
-    )
-
-
-@options
-class ExperimentOptions:
-    experiment: str = argument("name of the experiment in the catalog", read=read_metric_name)
-    confidence: float = confidence_option("all intervals of all looks together")
-    output: OutputOptions
-    service: ServiceOptions
+def _figures(
+    *,
+    metric: str = metric_argument(OR_PART),
+    by: str = option("public field to split the figures by", default="", metavar="FIELD"),
+    cohorts: bool = option("for a retention: the shares of each first week separately"),
+    answer: AnswerOptions,
+) -> None:
+    answer.ask(Connection.figures, show_figures, metric, by, cohorts=cohorts)
 
 
 @command(
@@ -203,10 +184,16 @@ class ExperimentOptions:
         "look as often as you like: all intervals of all looks hold together."
     ),
 )
-def _experiment(options: ExperimentOptions) -> None:
-    with options.service.connection() as connection:
-        answer = connection.experiment(options.experiment, confidence=options.confidence)
-        options.output.write(answer, _show_experiment)
+def _experiment(
+    *,
+    experiment: str = argument("name of the experiment in the catalog", read=read_metric_name),
+    confidence: float = confidence_option("all intervals of all looks together"),
+    output: OutputOptions,
+    service: ServiceOptions,
+) -> None:
+    with service.connection() as connection:
+        answer = connection.experiment(experiment, confidence=confidence)
+        output.write(answer, _show_experiment)
 
 
 def _show_experiment(answer: Document) -> None:
@@ -221,22 +208,19 @@ def _show_experiment(answer: Document) -> None:
     say(answer["verdict"])
 
 
-@options
-class BreakdownOptions:
-    question: QuestionOptions
-    by: str = option(
-        "public field to split by (the first of the metric)", default="", metavar="FIELD"
-    )
-
-
 @command(
     "breakdown",
     description="For each value of a public field, shows the shares among its reports, and how "
     "they differ from those among all other reports. A value with fewer reports than the minimum "
     "batch has no answer. The metric needs a breakdown.",
 )
-def _breakdown(options: BreakdownOptions) -> None:
-    options.question.ask(Connection.breakdown, show_breakdown, by=options.by)
+def _breakdown(
+    question: QuestionOptions,
+    by: str = option(
+        "public field to split by (the first of the metric)", default="", metavar="FIELD"
+    ),
+) -> None:
+    question.ask(Connection.breakdown, show_breakdown, by=by)
 
 
 def show_breakdown(answer: Document) -> None:
@@ -263,15 +247,6 @@ def show_breakdown(answer: Document) -> None:
     say_below("breakdown", answer)
 
 
-@options
-class CrossOptions:
-    metric: str = metric_argument()
-    rows: str = argument("part whose values are the rows", default="", metavar="PART")
-    columns: str = argument("part whose values are the columns", default="", metavar="PART")
-    by: str = argument("part that has a table for each of its values", default="", metavar="PART")
-    answer: AnswerOptions
-
-
 @command(
     "cross",
     description="Shows, for a metric with parts and each value of the first part, the share of "
@@ -280,10 +255,15 @@ class CrossOptions:
     "two are used. A third part has a table for each of its values, if devices "
     "report three parts together.",
 )
-def _cross(options: CrossOptions) -> None:
-    options.answer.ask(
-        Connection.cross, show_cross, options.metric, options.rows, options.columns, options.by
-    )
+def _cross(
+    *,
+    metric: str = metric_argument(),
+    rows: str = argument("part whose values are the rows", default="", metavar="PART"),
+    columns: str = argument("part whose values are the columns", default="", metavar="PART"),
+    by: str = argument("part that has a table for each of its values", default="", metavar="PART"),
+    answer: AnswerOptions,
+) -> None:
+    answer.ask(Connection.cross, show_cross, metric, rows, columns, by)
 
 
 def show_cross(answer: Document) -> None:

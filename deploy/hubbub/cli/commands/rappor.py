@@ -27,7 +27,7 @@ from hubbub.fields.rules import Interval
 from hubbub.mechanisms.two_step_response import channel
 from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.command_line import command
-from hubbub.programs.option_parsing import option, options
+from hubbub.programs.option_parsing import option
 from hubbub.programs.text_files import csv_rows
 
 COLUMNS: Final = (
@@ -207,24 +207,6 @@ _CONFIDENCE = 0.95  # the columns are named after it
 _UNLIKELY = 1e-3
 
 
-@options
-class DecodeOptions:
-    params: Path = option("file with a header k,h,m,p,q,f and a line of numbers", metavar="FILE")
-    counts: Path = option(
-        "file with a line per cohort: reports, then each bit's count", metavar="FILE"
-    )
-    map: Path = option(
-        "file with a line per candidate: name, then its positions; plain or .gz", metavar="FILE"
-    )
-    fdr: float = option(
-        "largest expected share of wrong strings among the detected ones (%(default)s)",
-        default=0.05,
-        metavar="RATE",
-        within=Interval(0, 1, "()"),
-    )
-    out: Path | None = option("write the results here, as CSV", metavar="FILE", read=read_output)
-
-
 @command(
     "rappor decode",
     text="estimate which candidate strings were reported, and how often",
@@ -234,18 +216,35 @@ class DecodeOptions:
         "pipe."
     ),
 )
-def _decode(options: DecodeOptions) -> None:
+def _decode(
+    params: Path = option("file with a header k,h,m,p,q,f and a line of numbers", metavar="FILE"),
+    counts: Path = option(
+        "file with a line per cohort: reports, then each bit's count", metavar="FILE"
+    ),
+    places: Path = option(
+        "file with a line per candidate: name, then its positions; plain or .gz",
+        name="--map",
+        metavar="FILE",
+    ),
+    fdr: float = option(
+        "largest expected share of wrong strings among the detected ones (%(default)s)",
+        default=0.05,
+        metavar="RATE",
+        within=Interval(0, 1, "()"),
+    ),
+    out: Path | None = option("write the results here, as CSV", metavar="FILE", read=read_output),
+) -> None:
     _progress("reading ...")
-    collection = read_collection(options.params, options.counts)
-    names, places = read_map(options.map, collection)
+    collection = read_collection(params, counts)
+    names, cells = read_map(places, collection)
     _progress(f"decoding {len(names):,} candidates ...")
-    decoded = decode_counts(collection, places, options.fdr, _CONFIDENCE)
+    decoded = decode_counts(collection, cells, fdr, _CONFIDENCE)
     _progress("")
     rows = result_rows(names, decoded, collection.reports)
-    if options.out:
+    if out:
         results = StringIO()
         write_results(results, rows)
-        write_output("--out", options.out, results.getvalue())
+        write_output("--out", out, results.getvalue())
     elif sys.stdout.isatty():
         _show(list(rows))
     else:
@@ -253,13 +252,19 @@ def _decode(options: DecodeOptions) -> None:
             sys.stdout.reconfigure(encoding="utf-8")
         write_results(sys.stdout, rows)
     # The summary is on standard error, so that a pipe gets results only.
+    for line in _summary(collection.reports, names, decoded, fdr):
+        print(visible(line), file=sys.stderr)  # noqa: T201 to whoever typed the command
+
+
+def _summary(reports: int, names: Sequence[str], decoded: Decoded, fdr: float) -> list[str]:
+    """The lines on how many candidates were detected, what remains, and which are alike."""
     detected = int(decoded.detected.sum())
     summary_line = (
-        f"{collection.reports:,} reports, {len(names):,} candidates, {detected:,} detected at a "
-        f"false discovery rate of {options.fdr:.0%}; not explained by any candidate: "
+        f"{reports:,} reports, {len(names):,} candidates, {detected:,} detected at a "
+        f"false discovery rate of {fdr:.0%}; not explained by any candidate: "
     )
     if decoded.others and decoded.misfit:
-        other_share, error = (amount / collection.reports for amount in decoded.others)
+        other_share, error = (amount / reports for amount in decoded.others)
         misfit, chance = decoded.misfit
         summary_line += (
             f"{other_share:.1%} of the reports (standard error {error:.1%}); misfit {misfit:.2f}, "
@@ -276,8 +281,7 @@ def _decode(options: DecodeOptions) -> None:
     ]
     if len(decoded.twins) > _TWINS:
         lines.append(f"... and {len(decoded.twins) - _TWINS} more groups of such candidates")
-    for line in lines:
-        print(visible(line), file=sys.stderr)  # noqa: T201 to whoever typed the command
+    return lines
 
 
 def _show(rows: list[tuple[str | int, ...]]) -> None:

@@ -30,12 +30,6 @@ _WAITS: Final = "; waiting until it starts; Ctrl-C ends"
 
 
 @options
-class MetricsOptions:
-    output: OutputOptions
-    service: ServiceOptions
-
-
-@options
 class LookOptions:
     """Options for the interval of looks, and the service to look at."""
 
@@ -56,18 +50,13 @@ class StatusOptions:
     look: LookOptions
 
 
-@options
-class WatchOptions:
-    metric: str = argument(
-        "show the estimates of this metric; without it the arriving reports", default=""
-    )
-    look: LookOptions
-
-
 @command("metrics")
-def _metrics(options: MetricsOptions) -> None:
-    with options.service.connection() as connection:
-        options.output.write(connection.metrics(), show_metrics)
+def _metrics(
+    output: OutputOptions,
+    service: ServiceOptions,
+) -> None:
+    with service.connection() as connection:
+        output.write(connection.metrics(), show_metrics)
 
 
 @command("status")
@@ -122,28 +111,34 @@ def _arrivals_after(connection: Connection, after: int) -> dict[str, Any]:
     "the number of reports per second. On a terminal it redraws the screen; in a "
     "pipe it prints a line for each change.",
 )
-def _watch(options: WatchOptions) -> None:
-    with options.look.service.connection() as connection:
-        if not options.metric:
+def _watch(
+    *,
+    metric: str = argument(
+        "show the estimates of this metric; without it the arriving reports", default=""
+    ),
+    look: LookOptions,
+) -> None:
+    with look.service.connection() as connection:
+        if not metric:
             try:
                 arrivals = _arrivals_after(connection, 0)
             except ServiceUnavailable:  # the balance waits until it comes back
                 arrivals = {"notice": ""}
             if arrivals["notice"]:  # production stores no single reports
-                watch_arrivals(arrivals, partial(_arrivals_after, connection), options.look.every)
+                watch_arrivals(arrivals, partial(_arrivals_after, connection), look.every)
             else:
-                _watch_law(connection, options.look.every)
+                _watch_law(connection, look.every)
             return
 
-        def look() -> tuple[object, Callable[[], None]]:
+        def look_again() -> tuple[object, Callable[[], None]]:
             try:
-                estimates = connection.estimates(options.metric).document
+                estimates = connection.estimates(metric).document
             except (BatchTooSmall, ServiceUnavailable, StoreUnavailable) as error:  # it may pass
                 message = f"{error}{_WAITS if isinstance(error, ServiceUnavailable) else ''}"
                 return message, lambda: say(message)
             return estimates, lambda: show_estimates(estimates)
 
-        live(look, options.look.every)
+        live(look_again, look.every)
 
 
 def watch_arrivals(answer: Found, after: Callable[[int], Found], every_seconds: float) -> None:

@@ -33,13 +33,6 @@ class TotalsOptions(RedisOptions):
     place: str = argument("the folder, or an address such as s3://BUCKET/PREFIX")
 
 
-@options
-class EstimatesOptions:
-    place: str = argument("the folder or address of totals")
-    to: str = argument("the folder or address of the table of estimates")
-    bundle: Path | None = option("bundle that defines the metrics (the newest in PLACE)")
-
-
 @command(
     "totals write",
     text="write every closed window that is in Redis but not in PLACE",
@@ -86,14 +79,18 @@ def _verify(options: TotalsOptions) -> int:
 
 
 @command("totals estimates", text="make the table of estimates from files of totals, without Redis")
-def _estimates(options: EstimatesOptions) -> int:
+def _estimates(
+    place: str = argument("the folder or address of totals"),
+    to: str = argument("the folder or address of the table of estimates"),
+    bundle: Path | None = option("bundle that defines the metrics (the newest in PLACE)"),
+) -> int:
     # Each epoch is a separate query, and listing a year of files takes longer than one.
-    files, bundle = totals_at(options.place, options.bundle, fresh_seconds=LISTED_SECONDS)
-    query = QueryEngine(bundle, files)
-    table = EstimatesTable(Place.of(options.to), query.collected)
+    files, its_bundle = totals_at(place, bundle, fresh_seconds=LISTED_SECONDS)
+    query = QueryEngine(its_bundle, files)
+    table = EstimatesTable(Place.of(to), query.collected)
     publisher = EpochPublisher(query, [table], _METRICS_AT_ONCE)
     number, missed = asyncio.run(publisher.give_closed())
-    say(f"{options.to}: {several(number, 'file')} written")
+    say(f"{to}: {several(number, 'file')} written")
     for sentence in missed:
         say(f"skipped: {sentence}")
     return int(bool(missed))

@@ -16,29 +16,13 @@ from hubbub.errors.development_messages import PROTECTS_NOBODY
 from hubbub.errors.grammar import several
 from hubbub.installation.local_run import LAST_BASE, LocalRun, Ports
 from hubbub.programs.command_line import command
-from hubbub.programs.option_parsing import option, options
+from hubbub.programs.option_parsing import option
 
 _BASE_PORT: Final = 7070
 _REFUSED: Final = "refused, so the previous catalog stays in use"
 _WATCH_SECONDS: Final = 1.0
 _MODELS_SECONDS: Final = 10.0
 _DEV_MODELS_SECONDS: Final = 1.0
-
-
-@options
-class UpOptions:
-    catalog: Path | None = option(
-        "catalog to serve (metrics.toml if it is here, else the catalog of the demo)"
-    )
-    home: Path = option("folder for all state (%(default)s)", default=Path(".hubbub"))
-    port: int = option(
-        "port for devices; the services use the next seven ports (%(default)s)", default=_BASE_PORT
-    )
-    dev: bool = option(
-        "for development only: reports are counted at once, the privacy settings protect "
-        "nobody, and the catalog is read again when it changes"
-    )
-    outlets: Outlets
 
 
 def demo_catalog() -> Catalog:
@@ -48,36 +32,49 @@ def demo_catalog() -> Catalog:
 
 
 @command("up")
-def _up(options: UpOptions) -> None:
-    if not 1 <= options.port <= LAST_BASE:
-        raise BadParameter(f"--port {options.port} is outside [1, {LAST_BASE}]")
+def _up(
+    *,
+    catalog: Path | None = option(
+        "catalog to serve (metrics.toml if it is here, else the catalog of the demo)"
+    ),
+    home: Path = option("folder for all state (%(default)s)", default=Path(".hubbub")),
+    port: int = option(
+        "port for devices; the services use the next seven ports (%(default)s)", default=_BASE_PORT
+    ),
+    dev: bool = option(
+        "for development only: reports are counted at once, the privacy settings protect "
+        "nobody, and the catalog is read again when it changes"
+    ),
+    outlets: Outlets,
+) -> None:
+    if not 1 <= port <= LAST_BASE:
+        raise BadParameter(f"--port {port} is outside [1, {LAST_BASE}]")
     catalog_path = Path("metrics.toml")
-    path = options.catalog or (catalog_path if catalog_path.exists() else None)
-    catalog = read_aloud(path) if path else demo_catalog()
-    home = options.home.absolute()
-    ports = Ports.from_base(options.port)
-    with LocalRun(home, catalog, ports, development=options.dev, outlets=options.outlets) as run:
-        if options.dev:
+    path = catalog or (catalog_path if catalog_path.exists() else None)
+    served = read_aloud(path) if path else demo_catalog()
+    folder, ports = home.absolute(), Ports.from_base(port)
+    with LocalRun(folder, served, ports, development=dev, outlets=outlets) as run:
+        if dev:
             say(PROTECTS_NOBODY)
-        say(f"hubbub is up, with {path or 'the catalog of the demo'}; state in {options.home}")
+        say(f"hubbub is up, with {path or 'the catalog of the demo'}; state in {home}")
         if run.has_new_authority:
             say(
-                f"{options.home / 'tls'} had no certificates: new ones were made, which devices do "
+                f"{home / 'tls'} had no certificates: new ones were made, which devices do "
                 "not trust yet; give them the new app.hubbub, until then their reports wait"
             )
-        say(f"  devices report to   127.0.0.1:{options.port} with {options.home / 'app.hubbub'}")
+        say(f"  devices report to   127.0.0.1:{port} with {home / 'app.hubbub'}")
         say(f"  and over HTTP to    https://{run.http_door}")
         for name, metric in run.bundle.metrics.items():
-            if options.dev and metric.model:
+            if dev and metric.model:
                 say(f"  model {name}: {metric.model.last_round + 1} rounds, of a minute each")
         say(f"  see the results     {run.endpoints.page}")
-        say(f"  ask for estimates   hubbub query METRIC --home {options.home}")
-        say(f"  see every report    hubbub status --home {options.home}")
-        say(f"  logs                {options.home / 'log'}")
+        say(f"  ask for estimates   hubbub query METRIC --home {home}")
+        say(f"  see every report    hubbub status --home {home}")
+        say(f"  logs                {home / 'log'}")
         until_interrupted(
             run,
             lambda: say("Ctrl-C ends it; the next start continues from here."),
-            _watching(path, run) if path and options.dev else None,
+            _watching(path, run) if path and dev else None,
         )
 
 
