@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hubbub.aggregator.access.access_file import AccessFile
 from hubbub.aggregator.access.sessions import EndedSessions
-from hubbub.aggregator.access.tokens import EVERYONE, PREFIX, Caller, Grant, Tokens
+from hubbub.aggregator.access.tokens import PREFIX, Caller, Grant, Tokens
 from hubbub.errors import MissingDependency
 from hubbub.errors.installing import install_with
 from hubbub.runtime.redis.command_sender import MemoryServer
@@ -32,6 +32,7 @@ class Access:
     Attributes:
         rights: grants by group.
         login: login at a provider; None for none.
+        asks: whether callers must identify themselves.
     """
 
     tokens: Tokens | None = None
@@ -39,11 +40,11 @@ class Access:
     clock: Callable[[], float] = time.time
     rights: Mapping[str, Grant] = field(default_factory=dict, init=False)
     login: "Login | None" = field(default=None, init=False)
+    asks: bool = field(init=False)
 
-    @property
-    def asks(self) -> bool:
-        """Whether callers must identify themselves."""
-        return self.tokens is not None or self.login is not None
+    def __post_init__(self) -> None:
+        """Without an access file, callers identify themselves by our tokens alone."""
+        self.asks = self.tokens is not None
 
     def use(self, file: AccessFile) -> None:
         """Applies an access file; sessions at the same provider continue.
@@ -53,29 +54,27 @@ class Access:
         self.rights = file.groups
         if file.oidc is None:
             self.login = None
-            return
-        if self.login and self.login.oidc == file.oidc:
+        elif self.login and self.login.oidc == file.oidc:
             self.login.rights = file.groups
-            return
-        try:
-            from hubbub.aggregator.access.login import Login  # noqa: PLC0415 of an extra
-        except ImportError as error:
-            raise MissingDependency(
-                "Logging in by a provider needs Authlib, joserfc and httpx2, which are not "
-                f"installed here: {install_with('oidc')}"
-            ) from error
-        self.login = Login(file.oidc, file.groups, self.clock, self.ended)
+        else:
+            try:
+                from hubbub.aggregator.access.login import Login  # noqa: PLC0415 of an extra
+            except ImportError as error:
+                raise MissingDependency(
+                    "Logging in by a provider needs Authlib, joserfc and httpx2, which are not "
+                    f"installed here: {install_with('oidc')}"
+                ) from error
+            self.login = Login(file.oidc, file.groups, self.clock, self.ended)
+        self.asks = self.tokens is not None or self.login is not None
 
     async def caller(self, authorization: str, cookie: str) -> Caller | None:
-        """The caller, from two headers of a request; None if unknown.
+        """The caller, from two headers of a request to a service that `asks`; None if unknown.
 
         Raises:
             AccessRefused: a provider's token without access; the message states why.
             ServiceUnavailable: the provider is needed, and does not answer.
             StoreUnavailable: Redis is needed to check whether a session has ended.
         """
-        if not self.asks:
-            return EVERYONE
         scheme, _, secret = authorization.partition(" ")
         if authorization:
             if scheme.lower() != "bearer":

@@ -21,6 +21,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from hubbub.aggregator.access.audit_trail import Seen
 from hubbub.aggregator.access.callers import Access
+from hubbub.aggregator.access.tokens import EVERYONE
 from hubbub.aggregator.web.problems import problem
 from hubbub.errors import AccessRefused, ServiceUnavailable, StoreUnavailable
 from hubbub.errors.addresses import is_loopback
@@ -121,9 +122,10 @@ class Guard:
         # Before the token is checked, which may request keys from a provider.
         if wait_seconds := self.limiter.wait_seconds(asking):
             return self._too_many(wait_seconds)
-        authorization, caller, refusal = headers.get("authorization", ""), None, None
+        authorization, refusal = headers.get("authorization", ""), None
+        caller = None if self.access.asks else EVERYONE
         try:
-            caller = await self.access.caller(authorization, headers.get("cookie", ""))
+            caller = caller or await self.access.caller(authorization, headers.get("cookie", ""))
         except AccessRefused as error:
             refusal = self._refuse_unidentified(authorization, str(error))
         except (ServiceUnavailable, StoreUnavailable) as error:
