@@ -11,7 +11,6 @@ None means unknown or not applicable.
 """
 
 from dataclasses import dataclass, field
-from typing import Final
 
 from hubbub.analysis.answer import Twins, ValueAnswer
 from hubbub.analysis.comparisons.association import Association
@@ -22,17 +21,7 @@ from hubbub.analysis.percentiles import Percentile, PercentileShift, ShareBelow
 from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose
 from hubbub.analysis.value_estimates import Mean
-from hubbub.catalog import Metric
 from hubbub.privacy.labelled_fields import Fact
-
-# Digits after the point of a loss that answers contain: 4, not 3.9999999999963656.
-_DIGITS: Final = 9
-
-
-def stated_epsilon(metric: Metric) -> float:
-    """The proven loss of one report of a metric, in nats, rounded up."""
-    rounded = round(metric.report_loss, _DIGITS)
-    return rounded if rounded >= metric.report_loss else round(rounded + 10**-_DIGITS, _DIGITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from math import inf, sqrt
 from operator import attrgetter
 from typing import Any, Final
 
-from hubbub.aggregator.query.answer_types import Estimated, Shuffled, stated_epsilon
+from hubbub.aggregator.query.answer_types import Estimated, Shuffled
 from hubbub.aggregator.query.estimating import (
     EstimateQuery,
     RangeEstimate,
@@ -194,7 +194,15 @@ def reports_stderr(selection: EpochSelection) -> float:
     return sqrt(reports_variance(selection.reports, metric.made_each) + hidden)
 
 
+# Digits after the point of a loss that answers contain: 4, not 3.9999999999963656.
+_DIGITS: Final = 9
 _LATEST: Final = 253_402_300_799
+
+
+def stated_epsilon(metric: Metric) -> float:
+    """The proven loss of one report of a metric, in nats, rounded up."""
+    rounded = round(metric.report_loss, _DIGITS)
+    return rounded if rounded >= metric.report_loss else round(rounded + 10**-_DIGITS, _DIGITS)
 
 
 def whole_answer(
