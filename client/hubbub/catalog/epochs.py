@@ -55,7 +55,7 @@ def late_from(epoch: int, length: str) -> int:
 
 def closing_time(epoch: int, length: str) -> int:
     """When counting ends, in seconds since 1970: late batches have one more grace to arrive."""
-    return late_from(epoch, length) + grace_seconds(length)
+    return epoch_start(epoch + 1, length) + 2 * grace_seconds(length)
 
 
 def longest_epoch(lengths: Iterable[str]) -> str:
