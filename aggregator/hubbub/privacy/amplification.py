@@ -177,6 +177,8 @@ class _Crowd:
         starts = np.arange(0, len(members), -(-len(members) // fine))
         block_laws = np.add.reduceat(pmf(members, others, hidden), starts)
         lowest, chance = members[starts], 2 * side / hidden
+        if not neither:  # every other that hides is a coin
+            return cls(lowest + 1, np.full_like(lowest, odds), block_laws, 2 * cut)
         coin_ranges = zip(*likely_ends(lowest, chance, cut), strict=True)
         blocks = []
         for low, ends, block_chance in zip(lowest.tolist(), coin_ranges, block_laws, strict=True):
@@ -210,8 +212,6 @@ def _coins(
     Each member is a coin with this chance, so that their number is likely between the ends; the
     victim is none with probability `neither`.
     """
-    if not neither:
-        return np.array([members + 1.0]), np.array([odds]), np.ones(1)
     numbers = np.arange(ends[0], ends[1] + 2)
     coin = pmf(numbers - 1, members, chance) * (1 - neither)
     joint_law = coin + pmf(numbers, members, chance) * neither
