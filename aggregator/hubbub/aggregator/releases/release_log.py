@@ -181,16 +181,12 @@ class Entries:
 
     def spent(self, purpose: str, year: int) -> tuple[float, float]:
         """Upper bounds on the epsilon and delta that a purpose has spent in a year."""
-        entries = [entry for entry in self.read if (entry.purpose, entry.year) == (purpose, year)]
-        maybe = [
+        entries = [
             entry
-            for entry in self.lost
+            for entry in (*self.read, *self.lost)
             if entry.purpose in {None, purpose} and entry.year in {None, year}
         ]
-        return (
-            sum(entry.epsilon for entry in entries) + sum(entry.epsilon for entry in maybe),
-            sum(entry.delta for entry in entries) + sum(entry.delta for entry in maybe),
-        )
+        return sum(entry.epsilon for entry in entries), sum(entry.delta for entry in entries)
 
     def check(self, entry: Entry, allowance: tuple[float, float]) -> None:
         """Raises BudgetExhausted if the entry's purpose does not have enough left in its year."""
