@@ -197,8 +197,12 @@ def test_ended_arms_are_compared_with_their_former_weights(tmp_path: Path) -> No
     }
     with page_of(tmp_path, text, people, seed=3) as page_url:
         answer = web.get(f"{page_url}/v1/experiments/menu").json()
+        parts = web.get(f"{page_url}/v1/metrics/saved/breakdown").json()
     assert (answer["over"], answer["ratio_p_value"], answer["ratio_fits"]) == (True, None, True)
     assert "do not fit their weights" not in answer["verdict"] + answer["sizes"]
+    for text in (answer["verdict"], parts["notes"][1]):
+        assert text.startswith('The experiment "menu" is over: devices get new, and new reports')
+        assert "are in no arm (unlisted); to compare arms again, begin an experiment" in text
 
 
 def test_a_breakdown_names_parts_without_an_answer(address: str) -> None:

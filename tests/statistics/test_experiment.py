@@ -149,7 +149,7 @@ def test_a_far_move_of_a_conversion_is_shown_as_often_as_planned(
     def arm(shares: list[float]) -> ArmEstimate:
         totals = draw(mechanism, range(3), chance.multinomial(count, shares).tolist(), chance)
         figures = conversions(Joint([(mechanism, totals)], 1), "abc", 1, "", surer)
-        return ArmEstimate(None, None, {figures[1].figure: figures[1].bounds})
+        return ArmEstimate(figures={figures[1].figure: figures[1].bounds})
 
     pairs = ((arm([0.6, 0.3, 0.1]), arm([0.6, 0.0, 0.4])) for _ in range(1000))
     assert sum(row.shown for pair in pairs for row in effects(*pair, surer)) >= 738

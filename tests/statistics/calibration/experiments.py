@@ -59,13 +59,13 @@ def _estimate(
     if mechanism.VALUES == "vectors":
         reports, rate = totals.reports, rate_of(tiers, repeats)
         figure = rate.figure("", below="", dates="", reports=reports, confidence=confidence)
-        return ArmEstimate(None, None, {"rate": figure.bounds}, inf)
+        return ArmEstimate(figures={"rate": figure.bounds}, most=inf)
     if steps:
         rows = conversions(Joint(tiers, repeats), steps, repeats, "", confidence)
-        return ArmEstimate(None, None, {row.figure: row.bounds for row in rows})
+        return ArmEstimate(figures={row.figure: row.bounds for row in rows})
     values = [f"v{number}" for number in range(getattr(mechanism, "categories", 0))] or None
     ranks = ranks_of(tiers, edges, repeats=repeats, population=True) if edges else None
-    return ArmEstimate(answer_tiers(tiers, values, (), confidence, repeats), ranks)
+    return ArmEstimate(answer=answer_tiers(tiers, values, (), confidence, repeats), ranks=ranks)
 
 
 class Arms(NamedTuple):

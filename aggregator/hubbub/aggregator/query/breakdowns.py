@@ -19,6 +19,7 @@ from hubbub.analysis.percentiles import Percentile, percentiles_of
 from hubbub.analysis.uncertainty.intervals import stand_out
 from hubbub.bundles import Bundle
 from hubbub.catalog import UNLISTED, Metric, conditions_in
+from hubbub.catalog.experiments import Experiment
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import did_you_mean
 
@@ -150,11 +151,23 @@ def parts_by(bundle: Bundle, selection: EpochSelection, by: str = "") -> list[Pa
 
 
 def notes_of_arms(metric: Metric, by: str) -> list[str]:
-    """The note, without its full stop, if `by` is the metric's experiment and not another field."""
+    """Notes, without full stop, if `by` is the metric's experiment and not another field."""
     if metric.experiment is None or by != metric.experiment.name:
         return []
     better = f'those of "hubbub experiment {by}" are valid at every look'
-    return [f"Intervals and marks by arm are valid for one look; {better}"]
+    notes = [f"Intervals and marks by arm are valid for one look; {better}"]
+    if metric.experiment.is_over(()):
+        notes.append(over_sentence(metric.experiment))
+    return notes
+
+
+def over_sentence(experiment: Experiment) -> str:
+    """Where the reports of an ended experiment count, and what to do; without full stop."""
+    live = " and ".join(experiment.live_arms(()))
+    return (
+        f'The experiment "{experiment.name}" is over: devices get {live}, and new reports are in '
+        f"no arm ({UNLISTED}); to compare arms again, begin an experiment of another name"
+    )
 
 
 async def breakdown(

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import Final
 
-from hubbub.aggregator.query.breakdowns import parts_by
+from hubbub.aggregator.query.breakdowns import over_sentence, parts_by
 from hubbub.aggregator.query.derived_answers import figures_of
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
@@ -20,6 +20,7 @@ from hubbub.aggregator.query.metric_answer import notes_of_outside
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.analysis.comparisons.effect import (
+    EFFECT_PERCENTILES,
     ArmEstimate,
     Effect,
     effect_confidence,
@@ -254,14 +255,15 @@ async def _arm_estimates(
         ]
         most = inf if isinstance(arms.metric.value_kind, Rate) else 1.0
         return (
-            ArmEstimate(None, None, control_bounds, most),
-            ArmEstimate(None, None, arm_bounds, most),
+            ArmEstimate(figures=control_bounds, most=most),
+            ArmEstimate(figures=arm_bounds, most=most),
         )
     question = EstimateQuery(confidence=confidence)
+    percentiles = arms.metric.percentiles or EFFECT_PERCENTILES
     control, other = [await query.work(part, question) for part in arms.pair(arm)]
     return (
-        ArmEstimate(control.answer, control.population),
-        ArmEstimate(other.answer, other.population),
+        ArmEstimate(answer=control.answer, ranks=control.population, percentiles=percentiles),
+        ArmEstimate(answer=other.answer, ranks=other.population, percentiles=percentiles),
     )
 
 
@@ -328,8 +330,7 @@ def _sentences(
     fits: bool,
 ) -> Iterator[str]:
     if experiment.is_over(()):
-        live = " and ".join(experiment.live_arms(()))
-        yield f"The experiment is over: devices get {live}."
+        yield f"{over_sentence(experiment)}."
     if not fits:
         yield (
             "The arms' sizes do not fit their weights: find out why before you trust an effect. "

@@ -39,7 +39,7 @@ from hubbub.analysis.uncertainty.intervals import (
 )
 
 EFFECT_PERCENTILES: Final = (50.0, 95.0)
-"""Of numbers in parts, what an effect is on."""
+"""Of numbers in parts, what an effect is on if the metric names no percentiles."""
 SHOWN_POWER: Final = 0.8
 """Probability with which a detectable effect is shown."""
 _POWER_REACH: Final = float(ndtri(SHOWN_POWER))
@@ -56,8 +56,8 @@ class Effect:
     """One measure of a metric in the control arm and in another, and the difference.
 
     Args:
-        measure: "share of VALUE", "mean", "mean of COORDINATE", "p50" or "p95"; of a funnel "share
-            from STEP to STEP", of a rate "EVENT per EVENT".
+        measure: "share of VALUE", "mean", "mean of COORDINATE", or a percentile as "p50"; of a
+            funnel "share from STEP to STEP", of a rate "EVENT per EVENT".
         difference: measured minus control.
         low, high: of the population's difference; valid at every look, for all rows together.
         shown: whether the interval excludes 0.
@@ -79,24 +79,25 @@ class Effect:
     reaches: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArmEstimate:
     """The estimates of one arm: an answer, or of a funnel or a rate its figures by measure.
 
-    `ranks` are of the population, None without parts of a range; a figure without bounds is None,
-    and `most` is the largest possible one.
+    `ranks` are of the population, None without parts of a range; their `percentiles` are compared.
+    A figure without bounds is None, and `most` is the largest possible one.
     """
 
-    answer: Answer | None
-    ranks: Ranks | None
+    answer: Answer | None = None
+    ranks: Ranks | None = None
     figures: Mapping[str, Bounds | None] = field(default_factory=dict)
     most: float = 1.0
+    percentiles: Sequence[float] = EFFECT_PERCENTILES
 
 
 def rows_of(estimate: ArmEstimate) -> int:
     """Number of measures that are compared."""
     if estimate.ranks:
-        return len(EFFECT_PERCENTILES)
+        return len(estimate.percentiles)
     return len(_measures(estimate.answer) if estimate.answer else estimate.figures)
 
 
@@ -177,7 +178,8 @@ def effects(control: ArmEstimate, other: ArmEstimate, confidence: float) -> list
         growth = np.zeros_like
     if control.ranks and other.ranks:
         arms = control.ranks, other.ranks
-        detectable = np.array([_min_shift(*arms, each, confidence) for each in EFFECT_PERCENTILES])
+        shifts = [_min_shift(*arms, each, confidence) for each in control.percentiles]
+        detectable = np.array(shifts)
     else:
         detectable = _detectable(halves, reach, growth)
     return [
@@ -282,7 +284,7 @@ def _differences(
 ) -> Iterator[tuple[str, float, float, Bounds, str]]:
     """Yields measure, control, the other arm, difference, and what a percentile reaches."""
     if control.ranks and other.ranks:
-        for row in percentile_shifts(control.ranks, other.ranks, EFFECT_PERCENTILES, confidence):
+        for row in percentile_shifts(control.ranks, other.ranks, control.percentiles, confidence):
             bounds = row.difference, row.low, row.high
             yield f"p{row.percentile:g}", row.before, row.after, bounds, row.reaches
     elif control.answer and other.answer:

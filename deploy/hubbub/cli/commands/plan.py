@@ -398,7 +398,7 @@ def _target(
         arms = len(metric.experiment.arms) if metric and metric.experiment else 2
         measures = question.size if question.size > 2 else 1  # noqa: PLR2004 as of a boolean
         if options.percentile:
-            measures = len(EFFECT_PERCENTILES)
+            measures = len((metric and metric.percentiles) or EFFECT_PERCENTILES)
         if options.ratio is not None:
             # Of a funnel: from each step to the next, and from the first to the last.
             measures = 1 if question.kind == "vector" else len(step_pairs(question.size))
