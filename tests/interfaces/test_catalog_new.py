@@ -58,10 +58,14 @@ def test_catalog_new_chooses_buckets_by_its_options(
     sixty = (*DESCRIPTION_OPTIONS, "--range", "0", "60", "--epsilon", "2")
     for name, reports in (("few", "1000"), ("many", "1000000")):
         assert new(name, *sixty, "--percentiles", "--reports", reports)[0] == 0
+    assert new("own", *sixty, "--percentiles", "p50,99")[0] == 0
+    assert new("cut", *DESCRIPTION_OPTIONS, "--edges", "0,1,9", "--percentiles", "90")[0] == 0
     assert new("single", *sixty, "--buckets", "12")[0] == 0
     metrics = read_catalog(tmp_path / "metrics.toml").metrics
     mechanisms = {name: metric.mechanism for name, metric in metrics.items()}
-    assert mechanisms == {"few": "wave", "many": "haar", "single": "grr"}
+    by_edges = {"single": "grr", "cut": "rr"}
+    assert mechanisms == {"few": "wave", "many": "haar", "own": "haar", **by_edges}
+    assert [metrics[name].percentiles for name in ("few", "own", "cut")] == [(), (50, 99), (90,)]
     assert metrics["many"].parameters == {"low": 0.0, "high": 60.0, "buckets": 64}
     assert metrics["single"].edges == tuple(range(0, 61, 5))
     assert new("nothing", *sixty, "--buckets", "0")[0] == 2
@@ -69,9 +73,13 @@ def test_catalog_new_chooses_buckets_by_its_options(
         for more in (["--percentiles"], ("--buckets", "20"), ()):
             code, text = new("far", *DESCRIPTION_OPTIONS, "--range", low, high, *more)
             assert (code, "more than floats can square" in text) == (2, True), text
-    code, text = new("none", *DESCRIPTION_OPTIONS, "--boolean", "--percentiles")
-    assert (code, "--percentiles goes with --range" in text) == (2, True)
-    assert new("p95", *sixty, "--percentiles", "95")[0] == 2
+    for options, problem in (
+        (("--boolean", "--percentiles"), "--percentiles: only with --edges, --range"),
+        (("--edges", "0,1,9", "--percentiles"), "--percentiles of --edges needs numbers"),
+        ((*sixty[-5:], "--percentiles", "99,50"), "--percentiles: must be a list of ascending"),
+    ):
+        code, text = new("none", *DESCRIPTION_OPTIONS, *options)
+        assert (code, problem in text) == (2, True), text
 
 
 def test_catalog_new_writes_kinds_that_the_check_accepts(

@@ -249,11 +249,16 @@ def test_answers_and_plans_use_the_percentiles_that_the_catalog_names(
         for question, parameters in (("estimates", {}), ("compare", ranges)):
             answer = web.get(f"{address}/v1/metrics/took/{question}", params=parameters).json()
             assert [row["percentile"] for row in answer["percentiles"]] == [80, 97]
+    words = ["plan", f"{tmp_path}/metrics.toml", "--metric", "took", "--reports", "9000"]
     (tmp_path / "metrics.toml").write_text(catalog)
-    assert main(["plan", f"{tmp_path}/metrics.toml", "--metric", "took", "--reports", "9000"]) == 0
-    output = capsys.readouterr().out
+    output = output_of(capsys, *words)
     assert "p80 to p97 in rank" in output
     assert "percentiles = [80, 97]" in output
+    edges = catalog.replace("haar", "grr").replace(
+        "low = 0\nhigh = 60\nbuckets = 16", "edges = [0, 5, 9]"
+    )
+    (tmp_path / "metrics.toml").write_text(edges)
+    assert output_of(capsys, *words).startswith("took: a number in 2 ranges\n")
 
 
 def test_a_rehearsal_takes_percentiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ from hubbub.catalog.values.value_kinds import numeric_kinds
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.catalog_warnings import too_few_reports, too_short_lives, wide_rates
 from hubbub.cli.terminal.output import explain, say
+from hubbub.cli.terminal.percentiles_and_candidates import read_percentile
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.fields.field import fields_of
 from hubbub.fields.rules import NAME, Interval
@@ -83,6 +84,12 @@ def _read_epsilon(name: str, epsilon: float) -> float:
     return epsilon
 
 
+def _percentiles(text: str) -> str:
+    """Percentiles in TOML; of an option without them, the usual ones."""
+    numbers = [f"{read_percentile(part):g}" for part in text.split(",")] if text else []
+    return f"[{', '.join(numbers)}]" if numbers else ""
+
+
 @options
 class NewOptions:
     name: str = argument("name of the metric, for apps and analysts")
@@ -120,9 +127,12 @@ class NewOptions:
         within=Interval(2, 1024),
         needs="range",
     )
-    percentiles: bool = option(
-        "ask for percentiles of --range, not buckets: auto then chooses wave or haar",
-        needs="range",
+    percentiles: str | None = option(
+        "ask for percentiles, not buckets: of --range the usual ones (auto then chooses wave or "
+        "haar), or of --range or --edges your own, as 50,99",
+        metavar="P,...",
+        parse=_percentiles,
+        bare="",
     )
     steps: str | None = option(
         "for a funnel: its steps in order, separated by commas", exclusive=_VALUES
@@ -243,7 +253,10 @@ def _refuse_unused(options: NewOptions) -> None:
         f"--kind {options.kind}": options.kind != _KIND,
         "--unit": options.unit is not None,
         "--refuse": options.refuse,
+        "--percentiles": options.percentiles is not None,
     }
+    if options.edges and options.percentiles == "":
+        raise BadParameter("--percentiles of --edges needs numbers; write them like 50,99")
     if options.edges or options.range:
         whose, other_options = "--values", {"--other": options.other}
     elif options.boolean or _of_past(options):
@@ -320,6 +333,7 @@ def _fields(options: NewOptions) -> dict[str, str]:
         "expires": str(expires),
         "epoch": _toml_text(options.epoch or ("day" if options.retention is None else "week")),
         **reported,
+        **({"percentiles": options.percentiles} if options.percentiles else {}),
         "mechanism": _toml_text(AUTO),
         "reports": str(options.reports),
         "epsilon": repr(options.epsilon),
@@ -414,7 +428,7 @@ def _value_fields(options: NewOptions) -> dict[str, str]:
     if options.range:
         low, high = options.range
         number = {"low": repr(low), "high": repr(high)}
-        if options.percentiles:
+        if options.percentiles is not None:
             number["buckets"] = str(options.buckets or _BUCKETS)
         elif options.buckets:  # mechanisms over listed values have the least error of one bucket
             edges = Range(low, high).edges(options.buckets)

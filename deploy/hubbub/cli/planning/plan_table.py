@@ -28,7 +28,9 @@ _TREE_CELLS: Final[Any] = next(f.default for f in fields(PrefixTree) if f.name =
 _POINTS: Final = 25
 
 
-def _domain_text(question: MetricDraft) -> str:
+def _domain_text(question: MetricDraft, metric: Metric | None) -> str:
+    if metric and metric.edges:
+        return f"a number in {question.size:,} ranges"
     return {
         "values": f"{question.size:,} listed values",
         "strings": f"any string, with {question.size:,} candidates",
@@ -85,7 +87,7 @@ def show(
     if sys.stdout.isatty():
         columns[""] = lambda row: "█" * max(1, round(_BAR * row.stderr / worst))
     name = f"{metric.name}: " if metric else ""
-    listing(name + _domain_text(question), lines, columns)
+    listing(name + _domain_text(question, metric), lines, columns)
     say(f"recommended: {rows[0].mechanism}, {_reason(question, percentiles, by_auto=by_auto)}")
     if percentile:
         say(
