@@ -181,9 +181,10 @@ class Entries:
 
     def spent(self, purpose: str, year: int) -> tuple[float, float]:
         """Upper bounds on the epsilon and delta that a purpose has spent in a year."""
+        every_entry: list[Entry | Unreadable] = [*self.read, *self.lost]
         entries = [
             entry
-            for entry in (*self.read, *self.lost)
+            for entry in every_entry
             if entry.purpose in {None, purpose} and entry.year in {None, year}
         ]
         return sum(entry.epsilon for entry in entries), sum(entry.delta for entry in entries)
