@@ -124,6 +124,25 @@ def test_lost_files_beside_the_trust_do_not_make_a_stranger_trusted(
         assert app.report(**where) is Outcome.ALREADY_REPORTED
 
 
+def test_a_flipped_bit_in_the_trust_refuses_no_bundle_and_resets_no_limit(
+    app: App, where: dict[str, Any], home: Path
+) -> None:
+    app.ship(OURS)
+    app.report(**where)
+    place = where.get("state_dir", home / "x").parent
+    (file,) = place.glob("*trust.json")
+    content = file.read_bytes()
+    for position in range(0, len(content), 5):
+        flipped = bytearray(content)
+        flipped[position] ^= 1 << position % 8
+        file.write_bytes(flipped)
+        client = app.start(**where)
+        assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED, position
+        disconnect(client)
+        client.close(0)
+        assert file.read_bytes() == content or b'"sum"' not in flipped
+
+
 def test_a_lost_state_keeps_the_trust(app: App, where: dict[str, Any], home: Path) -> None:
     import shutil
 
@@ -731,6 +750,7 @@ def test_trust_stored_under_the_launchers_name_still_holds(app: App, home: Path)
     app.report()
     trust = json.loads((home / "trust.json").read_text())
     trust["apps"] = {"pytest": trust["apps"].pop(program_name())}  # as version 0.2 wrote it
+    del trust["sum"]
     (home / "trust.json").write_text(json.dumps(trust))
     app.ship(STRANGER)
     app.is_refused("on purpose, pass operator=KEY")

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, Self
 
+from hubbub.bundles.encoding import checksum
 from hubbub.client.ledger import Account, load_accounts, merge
 from hubbub.client.state.consent import Consent, agreed
-from hubbub.sealing.digests import sha256
 
 _MAX_MERGED: Final = 8
 _MAX_COMMITS: Final = 1 << 62
@@ -51,7 +51,7 @@ class StateMoment(NamedTuple):
             **({"max_local": consent.local} if consent.local != consent.preference else {}),
             "heard": list(self.merged),
         }
-        return json.dumps({**body, "sum": _sum(body)}).encode()
+        return json.dumps({**body, "sum": checksum(body)}).encode()
 
     @classmethod
     def load(cls, document: bytes) -> Self:
@@ -66,7 +66,7 @@ class StateMoment(NamedTuple):
                 accounts=accounts,
                 consent=None,
             )
-        if body.pop("sum") != _sum(body):
+        if body.pop("sum") != checksum(body):
             raise ValueError("the checksum does not match")
         preference = math.inf if body["preference"] is None else body["preference"]
         return cls(
@@ -113,10 +113,6 @@ def merged(accounts: Mapping[str, Account], other: Mapping[str, Account]) -> dic
         name: merge(accounts.get(name, Account()), other.get(name, Account()))
         for name in accounts.keys() | other.keys()
     }
-
-
-def _sum(body: Mapping[str, Any]) -> str:
-    return sha256(json.dumps(body, sort_keys=True).encode()).hex()
 
 
 def _name(thing: Any) -> str:

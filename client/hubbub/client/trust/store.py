@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from hubbub.bundles.encoding import MALFORMED
+from hubbub.bundles.encoding import MALFORMED, checksum
 from hubbub.client.call_stack import check_stack
 from hubbub.client.files import elsewhere, is_own, locked_file, read_file, replace_file
 from hubbub.client.lazy_log import warn
@@ -78,7 +78,8 @@ class TrustFile:
         if self._place is None:
             raise StateUnusable(f"{self._path}: cannot be written; give a writable state_dir")
         try:
-            replace_file(self._place, json.dumps(trust.data()).encode())
+            data = trust.data()
+            replace_file(self._place, json.dumps({**data, "sum": checksum(data)}).encode())
         except OSError as error:
             raise StateUnusable(
                 f"{self._place}: {error.strerror}; free space there, or give a new state_dir"
@@ -117,6 +118,9 @@ def read_trust(path: Path) -> Trust:
             return Trust()
         raise StateUnusable(f"{path}: {error.strerror}; let this user read it") from error
     document = json.loads(raw)
+    # Earlier versions of hubbub wrote no checksum.
+    if "sum" in document and document.pop("sum") != checksum(document):
+        raise ValueError("the checksum does not match")
     if is_newer(document):
         raise StateUnusable(f"{path} was written by a newer hubbub; upgrade")
     return Trust.load(document)
