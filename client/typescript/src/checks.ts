@@ -17,3 +17,4 @@ export {
 export { admitted } from "./client/admission.js";
 export { mistakeOf } from "./client/value_hints.js";
 export { checked, named, refuseType, refuseUnfit, secondsOf } from "./client/options.js";
+export { storagelessClient, started } from "./client/storageless_client.js";

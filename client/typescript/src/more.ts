@@ -19,7 +19,6 @@ export { crowdCapOf } from "./catalog/crowd_cap.js";
 export { partsOf } from "./catalog/parts.js";
 export { pastOf } from "./catalog/past.js";
 export { arm, publicArm } from "./client/arms.js";
-export { storagelessClient } from "./client/storageless_client.js";
 export { cover, running, secondsToNext } from "./client/cover.js";
 export { forget } from "./client/forgetting.js";
 export { withLimits } from "./client/person_limits.js";

@@ -1,5 +1,8 @@
 /** Where nothing can be kept or loaded: what is said there, and that nothing is thrown. */
 import assert from "node:assert/strict";
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import test from "node:test";
 
 import { BrowserStorage } from "../src/browser/indexeddb.js";
@@ -7,6 +10,7 @@ import { openBundle } from "../src/catalog/bundle.js";
 import { BundleRefused, NotLoaded, StateUnusable } from "../src/errors.js";
 import { open } from "../src/index.js";
 import { MODULES } from "../src/loading.js";
+import { open as openNode } from "../src/node.js";
 import { knownAnswer } from "./known_answers.js";
 import type { Life } from "./device_life.js";
 
@@ -52,6 +56,18 @@ test("a part that cannot be loaded is named as that, and the bundle is not calle
     error.cause === loadError &&
     /disallowed on ServiceWorkerGlobalScope.*hubbub-client\/worker/.test(error.message);
   await assert.rejects(openBundle(bundle, null), named);
+});
+
+test("a bundle that the disk does not deliver is warned of, and only strict rejects", async (context) => {
+  const folder = await mkdtemp(join(tmpdir(), "hubbub-"));
+  const options = { bundle: "/proc/self/mem", folder }; // reading it is an I/O error
+  const warnings = context.mock.method(console, "warn", () => undefined);
+  const client = await openNode(options);
+  assert.equal(client.report("theme", "dark"), "no_state");
+  assert.equal(await client.close(), true);
+  assert.match(String(warnings.mock.calls[0]?.arguments[0]), /self\/mem: .* cannot be read: EIO/);
+  await assert.rejects(openNode({ ...options, strict: true }), BundleRefused);
+  await assert.rejects(openNode({ ...options, bundle: join(folder, "missing") }), BundleRefused);
 });
 
 test("a bundle that is none is refused with what was wrong as it was read", async () => {

@@ -36,6 +36,15 @@ HOLD_LOCK = """
 })
 """
 NEVER_ANSWERS = "IDBFactory.prototype.open = () => new EventTarget();"
+WITHOUT_BUNDLE = """
+const fetched = fetch;
+window.fetch = (url, how) => url === "/app.hubbub" ? FAULT : fetched(url, how);
+"""
+UNFETCHED = (
+    "Promise.resolve(new Response(new ReadableStream()))",
+    "Promise.resolve(new Response('', { status: 503 }))",
+    "Promise.reject(new TypeError('Failed to fetch'))",
+)
 FRAME = """
 (script) => new Promise((resolve) => {
   window.onmessage = ({ data }) => resolve(data);
@@ -142,23 +151,22 @@ def test_storage_that_never_answers_is_waited_for_no_longer_than_a_limit(
     assert page.evaluate("client.close(1)") is False
 
 
-def test_an_endless_bundle_is_abandoned_after_a_limit(
-    device: BrowserContext, origin: str, door: str
+@pytest.mark.parametrize("fault", UNFETCHED, ids=["endless", "error 503", "offline"])
+def test_a_page_without_its_bundle_reports_nothing_and_only_strict_rejects(
+    device: BrowserContext, origin: str, door: str, fault: str
 ) -> None:
-    device.add_init_script(
-        FAST
-        + """
-        const fetched = fetch;
-        window.fetch = (url, how) => {
-          if (url !== "/app.hubbub") return fetched(url, how);
-          return Promise.resolve(new Response(new ReadableStream()));
-        };
-        """
-    )
+    device.add_init_script(FAST + WITHOUT_BUNDLE.replace("FAULT", fault))
     page = device.new_page()
     page.goto(origin)
-    with pytest.raises(Exception, match=r"/app\.hubbub: the bundle cannot be fetched"):
+    with page.expect_console_message(lambda line: "the bundle cannot be fetched" in line.text):
         page.evaluate(OPEN, door)
+    assert page.evaluate("[client.report('theme', 'dark'), client.outcomes]") == [
+        "no_state",
+        {"no_state": 1},
+    ]
+    assert page.evaluate("client.close()") is True
+    with pytest.raises(Exception, match=r"/app\.hubbub: the bundle cannot be fetched"):
+        page.evaluate(OPEN.replace("shuffler,", "shuffler, strict: true,"), door)
 
 
 def test_a_sandboxed_frame_is_called_one_and_nothing_is_thrown(

@@ -37,37 +37,42 @@ const REQUIRED_OPTIONS = { bundle: "string, or object: URL or Uint8Array" };
 /**
  * A client for this origin. When the page goes away the client sends what it can.
  *
- * @throws BundleRefused the bundle cannot be fetched, or is refused.
+ * If the bundle cannot be fetched, or a part of the SDK cannot be loaded, a client that is not strict
+ * reports nothing, and warns.
+ *
+ * @throws BundleRefused the bundle is refused; or strict, it cannot be fetched.
  * @throws BadParameter an option is unknown, of another type or out of range.
  */
 export async function open(options: BrowserOptions): Promise<Client> {
-  const { checked, named } = await load("checks");
+  const { checked, named, storagelessClient, started } = await load("checks");
   const { operator = null, app = APP } = checked(options, REQUIRED_OPTIONS, { app: "string" });
   // The bundle is not fetched either: while a page is rendered on a server, its address cannot be
   // resolved there.
-  if (!canKeep()) return (await load("more")).storagelessClient(options);
+  if (!canKeep()) return storagelessClient(options);
   // The storage opens while the bundle is being fetched.
   const [storage, forgets] = [new BrowserStorage(app), isPrivate()];
   storage.begin();
-  const bundle = await named(options.bundle, async () =>
-    openBundle(await contentOf(options.bundle), operator),
-  );
-  if (await forgets) return (await load("more")).storagelessClient(options, true);
-  const isPlain = options.relay === undefined && !bundle.tokens;
-  const connections = isPlain
-    ? null
-    : (await load("more")).relayAndIssuer(bundle, options, fetchPost);
-  const client = await Client.over(
-    bundle,
-    storage,
-    connections?.transport ?? fetchTransport(options.shuffler ?? bundle.shuffler),
-    { ...options, ...connections, operatorNamed: operator !== null },
-  );
-  // A worker has no pagehide; it ends with its page.
-  globalThis.addEventListener("pagehide", () => {
-    client.leave();
+  return started(options, async () => {
+    const bundle = await named(options.bundle, async () =>
+      openBundle(await contentOf(options.bundle), operator),
+    );
+    if (await forgets) return storagelessClient(options, true);
+    const isPlain = options.relay === undefined && !bundle.tokens;
+    const connections = isPlain
+      ? null
+      : (await load("more")).relayAndIssuer(bundle, options, fetchPost);
+    const client = await Client.over(
+      bundle,
+      storage,
+      connections?.transport ?? fetchTransport(options.shuffler ?? bundle.shuffler),
+      { ...options, ...connections, operatorNamed: operator !== null },
+    );
+    // A worker has no pagehide; it ends with its page.
+    globalThis.addEventListener("pagehide", () => {
+      client.leave();
+    });
+    return client;
   });
-  return client;
 }
 
 async function contentOf(bundle: string | URL | Bytes): Promise<Bytes> {

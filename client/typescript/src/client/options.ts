@@ -137,6 +137,9 @@ function withoutSecrets(text: string): string {
   return text.replace(/\/\/[^/\s]*@/g, "//").replace(/[?#]\S+/g, "");
 }
 
+/** The environment does not deliver the bundle: the network, the server or the disk. */
+export class BundleUnavailable extends BundleRefused {}
+
 /** What `opened` resolves to. Of a refused bundle, the error names the file or address. */
 export async function named<T>(
   bundle: string | URL | Uint8Array,
@@ -154,6 +157,7 @@ export async function named<T>(
       : `the bundle cannot be fetched: ${withoutSecrets(message).slice(0, 200)}`;
     const isPlace = !(bundle instanceof Uint8Array) && String(bundle).length < MAX_SHOWN;
     const place = isPlace ? `${withoutSecrets(String(bundle))}: ` : "";
-    throw new BundleRefused(`${place}${reason}`, { cause });
+    const isUnavailable = !isRefused || error instanceof BundleUnavailable;
+    throw new (isUnavailable ? BundleUnavailable : BundleRefused)(`${place}${reason}`, { cause });
   }
 }

@@ -1,13 +1,11 @@
 /**
- * A client for environments that cannot store anything: every outcome is "no_state", and nothing is
- * fetched or sent.
- *
- * Loaded only there: while a page is rendered on a server, without HTTPS, in a sandboxed frame, in
- * a private window.
+ * A client for environments that cannot store anything, or do not deliver the bundle: every outcome
+ * is "no_state", and nothing is sent.
  */
 import type { Bundle } from "../catalog/bundle.js";
-import { StateUnusable, TryAgain, UNREACHABLE } from "../errors.js";
+import { NotLoaded, StateUnusable, TryAgain, UNREACHABLE } from "../errors.js";
 import { Client, type Options } from "./client.js";
+import { BundleUnavailable } from "./options.js";
 import type { Storage } from "./storage.js";
 
 const NO_BUNDLE: Bundle = {
@@ -27,7 +25,26 @@ const NO_BUNDLE: Bundle = {
  * private window.
  */
 export function storagelessClient(options: Options, isPrivate = false): Promise<Client> {
-  const reject = () => Promise.reject(new StateUnusable(whyOf(isPrivate)));
+  return clientWithout(options, whyOf(isPrivate));
+}
+
+/**
+ * The client that `start` opens; if the environment prevents the start, a client that reports
+ * nothing, and warns once with the reason. @throws the error of `start`, for any other error or if
+ * strict.
+ */
+export async function started(options: Options, start: () => Promise<Client>): Promise<Client> {
+  try {
+    return await start();
+  } catch (error) {
+    const isPrevented = error instanceof BundleUnavailable || error instanceof NotLoaded;
+    if (options.strict || !isPrevented) throw error;
+    return clientWithout(options, error.message);
+  }
+}
+
+function clientWithout(options: Options, reason: string): Promise<Client> {
+  const reject = () => Promise.reject(new StateUnusable(reason));
   const storage: Storage = {
     ...{ transaction: reject, readWitness: reject, writeWitness: reject, alone: reject },
     close: () => undefined,

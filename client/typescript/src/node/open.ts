@@ -7,13 +7,16 @@ import { openBundle } from "../catalog/bundle.js";
 import type { Account } from "../transport/issuer.js";
 import { relayAndIssuer } from "../transport/relay_and_issuer.js";
 import { Client, type Options } from "../client/client.js";
-import { checked, named } from "../client/options.js";
+import { BundleUnavailable, checked, named } from "../client/options.js";
+import { started } from "../client/storageless_client.js";
 import { BadParameter, BundleRefused } from "../errors.js";
 import { after, within } from "../time_limits.js";
 import { FolderStorage, READ_ONLY } from "./files.js";
 import { httpsPost, httpsTransport } from "./https.js";
 
 const BUNDLE_SECONDS = 20;
+/** Node's codes of a path that names no file: a mistake of the app, not of the environment. */
+const MISSING_CODES = ["ENOENT", "ENOTDIR", "EISDIR", "ENAMETOOLONG", "ERR_INVALID_ARG_VALUE"];
 const REQUIRED_OPTIONS = { bundle: "string, or object: URL or Uint8Array", folder: "string" };
 
 /** The options of an app in Node. */
@@ -41,7 +44,10 @@ export interface NodeOptions extends Options {
 /**
  * A client for a bundle. Close it before the program ends, so that the waiting reports are sent.
  *
- * @throws BundleRefused the bundle cannot be read, or is refused.
+ * If the bundle's file exists but cannot be read, a client that is not strict reports nothing, and
+ * warns.
+ *
+ * @throws BundleRefused the bundle is missing or refused; or strict, it cannot be read.
  * @throws BadParameter an option is unknown, of another type or out of range.
  */
 export async function open(options: NodeOptions): Promise<Client> {
@@ -56,16 +62,18 @@ export async function open(options: NodeOptions): Promise<Client> {
   const place = await within(after(BUNDLE_SECONDS), stat(options.folder)).catch(() => null);
   if (place && !place.isDirectory())
     throw new BadParameter("open(): folder is a file; give a folder");
-  const bundle = await named(options.bundle, async () =>
-    openBundle(await contentOf(options.bundle), operator),
-  );
-  const connections = relayAndIssuer(bundle, options, httpsPost(withSystems(bundle.roots)));
-  return Client.over(
-    bundle,
-    new FolderStorage(absolute(options.folder)),
-    connections.transport ?? httpsTransport(options.shuffler ?? bundle.shuffler, bundle.roots),
-    { ...options, ...connections, operatorNamed: operator !== null },
-  );
+  return started(options, async () => {
+    const bundle = await named(options.bundle, async () =>
+      openBundle(await contentOf(options.bundle), operator),
+    );
+    const connections = relayAndIssuer(bundle, options, httpsPost(withSystems(bundle.roots)));
+    return Client.over(
+      bundle,
+      new FolderStorage(absolute(options.folder)),
+      connections.transport ?? httpsTransport(options.shuffler ?? bundle.shuffler, bundle.roots),
+      { ...options, ...connections, operatorNamed: operator !== null },
+    );
+  });
 }
 
 /** The absolute folder; the folder as it is if the working directory is gone. */
@@ -94,7 +102,8 @@ async function contentOf(bundle: string | URL | Uint8Array) {
   } catch (error) {
     // Node's message and cause may quote the argument, which may be the whole text of a bundle.
     const { code, name } = error as NodeJS.ErrnoException;
-    throw new BundleRefused(
+    const isMissing = MISSING_CODES.includes(code ?? name);
+    throw new (isMissing ? BundleRefused : BundleUnavailable)(
       `the bundle cannot be read: ${code ?? name}; give the path of its file, or its bytes`,
     );
   }
