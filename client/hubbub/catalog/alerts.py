@@ -120,8 +120,8 @@ class Alert:
             raise BadParameter('alert: only numbers have a mean; write "share of VALUE above 0.1"')
         if rule.of == "percentile" and not parts:
             raise BadParameter(
-                "alert: only numbers with buckets have percentiles; give the metric edges, or "
-                'mechanism = "wave"'
+                "alert: only numbers with buckets have percentiles; give the metric buckets or "
+                "edges, or write another rule"
             )
         if rule.of == "share" and values is not None and rule.value not in values:
             has = ", ".join(values[:_NAMED]) + (", ..." if len(values) > _NAMED else "")
