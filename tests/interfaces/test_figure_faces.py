@@ -198,6 +198,11 @@ def test_ended_arms_are_compared_with_their_former_weights(tmp_path: Path) -> No
     with page_of(tmp_path, text, people, seed=3) as page_url:
         answer = web.get(f"{page_url}/v1/experiments/menu").json()
         parts = web.get(f"{page_url}/v1/metrics/saved/breakdown").json()
+    (stopped := tmp_path / "stopped").mkdir()
+    text, people["saved"] = text.replace("control = 0", "control = 1"), {0: 5000}
+    with page_of(stopped, text, people, seed=3) as page_url:
+        [_, note] = web.get(f"{page_url}/v1/metrics/saved/breakdown").json()["notes"]
+    assert note.startswith("Reports in no arm (unlisted) are older than the experiment")
     assert (answer["over"], answer["ratio_p_value"], answer["ratio_fits"]) == (True, None, True)
     assert "do not fit their weights" not in answer["verdict"] + answer["sizes"]
     for text in (answer["verdict"], parts["notes"][1]):

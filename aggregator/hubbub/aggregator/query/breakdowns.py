@@ -150,7 +150,7 @@ def parts_by(bundle: Bundle, selection: EpochSelection, by: str = "") -> list[Pa
     return parts
 
 
-def notes_of_arms(metric: Metric, by: str) -> list[str]:
+def notes_of_arms(metric: Metric, by: str, parts: Sequence[Part]) -> list[str]:
     """Notes, without full stop, if `by` is the metric's experiment and not another field."""
     if metric.experiment is None or by != metric.experiment.name:
         return []
@@ -158,6 +158,11 @@ def notes_of_arms(metric: Metric, by: str) -> list[str]:
     notes = [f"Intervals and marks by arm are valid for one look; {better}"]
     if metric.experiment.is_over(()):
         notes.append(over_sentence(metric.experiment))
+    elif parts[-1].name == UNLISTED and parts[-1].own.reports:
+        notes.append(
+            f"Reports in no arm ({UNLISTED}) are older than the experiment, followed a notice that "
+            "stopped an arm, or have another public value that is not listed"
+        )
     return notes
 
 
@@ -223,7 +228,7 @@ async def breakdown(
         parts=public_parts,
         values=rows,
         notes=[
-            *notes_of_arms(selection.metric, by),
+            *notes_of_arms(selection.metric, by, parts),
             *notes_of_outside(bounds, "A difference", selection.reports),
         ],
     )

@@ -175,7 +175,7 @@ async def figures(
         by=by,
         values=values,
         notes=[
-            *notes_of_arms(metric, by),
+            *notes_of_arms(metric, by, parts),
             *notes_of_figures(values, selection.reports),
             *unanswered,
         ],
