@@ -9,7 +9,7 @@ mechanisms within 5% of the least variance, the shortest payload, then the fewes
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from math import floor, inf, log10, sqrt
 from statistics import NormalDist
@@ -37,6 +37,7 @@ from hubbub.mechanisms import AnyMechanism, Memoized, build
 from hubbub.mechanisms.number_range import PLACES
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.mechanisms.pure_protocols import Pure
+from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 
 Target = Callable[["Row"], float]
@@ -388,3 +389,23 @@ def _build_cached(name: str, arguments: tuple[tuple[str, Any], ...]) -> AnyMecha
 def _check_reports(reports: float) -> None:
     if not 1 <= reports <= MAX_REPORTS:
         raise BadParameter(f"reports {reports} is outside [1, {MAX_REPORTS:.0e}]")
+
+
+_MIN_TREE_CELLS: Final = 4
+TREE_CELLS: Final[Any] = next(f.default for f in fields(PrefixTree) if f.name == "cells")
+"""The usual cells of a prefix tree."""
+
+
+def planned_tree(epsilon_of: Callable[[int], float]) -> PrefixTree:
+    """The prefix tree with its usual cells, or the most whose totals are not too large.
+
+    `epsilon_of` is the epsilon of a tree with a number of cells. Raises BadParameter if no number
+    of cells has totals that are small enough.
+    """
+    cells = TREE_CELLS
+    while True:
+        try:
+            return PrefixTree(epsilon=epsilon_of(cells), cells=cells)
+        except BadParameter:
+            if (cells := cells // 2) < _MIN_TREE_CELLS:
+                raise

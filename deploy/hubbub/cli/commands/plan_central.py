@@ -11,7 +11,6 @@ from hubbub.catalog import Crowd, Metric
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.crowd import DEVICES, NOISE, USUAL_MAX_LOCAL
 from hubbub.cli.commands.plan_model import plan_rounds
-from hubbub.cli.planning.central_plans import COUNTS, PLANS, CentralPlan
 from hubbub.cli.planning.plan_table import tree_fields
 from hubbub.cli.planning.planned_question import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import explain, listing, say, say_json
@@ -22,6 +21,7 @@ from hubbub.fields.rules import Interval
 from hubbub.mechanisms.gradient import KINDS
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.privacy.amplification import DELTA
+from hubbub.privacy.central_plans import COUNTS, PLANS, CentralPlan
 from hubbub.privacy.exact_accountant import what_decides
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.programs.command_line import command, number_or

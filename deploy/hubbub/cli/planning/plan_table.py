@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from io import BytesIO
 from math import floor, isfinite, log10
@@ -18,13 +18,11 @@ from hubbub.errors.grammar import several
 from hubbub.errors.installing import install_with
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
-from hubbub.privacy.planner import Row, row
+from hubbub.privacy.planner import TREE_CELLS, Row, planned_tree, row
 from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.query_results.rows import percentile_name
 
 _BAR: Final = 20
-_MIN_TREE_CELLS: Final = 4
-_TREE_CELLS: Final[Any] = next(f.default for f in fields(PrefixTree) if f.name == "cells")
 _POINTS: Final = 25
 
 
@@ -129,24 +127,9 @@ def _share_text(share: float, sign: str, digits: int) -> str:
     return f"{sign}{share:.{digits}%}"
 
 
-def planned_tree(epsilon_of: Callable[[int], float]) -> PrefixTree:
-    """The prefix tree with its usual cells, or the most whose totals are not too large.
-
-    `epsilon_of` is the epsilon of a tree with a number of cells. Raises BadParameter if no number
-    of cells has totals that are small enough.
-    """
-    cells = _TREE_CELLS
-    while True:
-        try:
-            return PrefixTree(epsilon=epsilon_of(cells), cells=cells)
-        except BadParameter:
-            if (cells := cells // 2) < _MIN_TREE_CELLS:
-                raise
-
-
 def tree_fields(tree: PrefixTree) -> str:
     """The fields in metrics.toml that make this tree, but for its epsilon."""
-    cells = "" if tree.cells == _TREE_CELLS else f", cells = {tree.cells}"
+    cells = "" if tree.cells == TREE_CELLS else f", cells = {tree.cells}"
     return f'mechanism = "{PrefixTree.NAME}"{cells}'
 
 

@@ -25,7 +25,6 @@ from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_conflicts import CROWD_TREE
 from hubbub.catalog.crowds.crowd import CROWD_PARTS, NOISE
 from hubbub.catalog.crowds.noise_dummies import can_seal
-from hubbub.cli.planning.plan_table import planned_tree
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_lies import even_lies
@@ -33,7 +32,7 @@ from hubbub.mechanisms.part_tables import tables_of
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.exact_accountant import ExactAccountant, crowd_of_promise
 from hubbub.privacy.metric_draft import MetricDraft
-from hubbub.privacy.planner import plan, row
+from hubbub.privacy.planner import plan, planned_tree, row
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.sealing.value_dummies import ValueNoise
