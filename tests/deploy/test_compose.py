@@ -26,7 +26,7 @@ from hubbub.client import Client, MemoryState, transport_to
 from hubbub.conservation import balances
 from hubbub.errors import KeysUnusable
 from hubbub.installation.endpoints import Endpoints
-from hubbub.installation.new_installation import initialise
+from hubbub.installation.new_installation import BOTH, initialise
 from hubbub.shuffler.stream_table import read_stream_table
 from tests.conftest import CATALOG
 from tests.support.compose_services import (
@@ -277,12 +277,12 @@ def test_services_of_a_development_installation_get_its_flag(
 def test_init_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
     catalog: Catalog = read_catalog(tmp_path / "metrics.toml")
-    initialise(tmp_path / "a", catalog, ["aggregator.example.org"])
+    initialise(tmp_path / "a", BOTH, ["aggregator.example.org"], catalog=catalog)
     with pytest.raises(KeysUnusable, match="nothing is overwritten"):
-        initialise(tmp_path / "a", catalog, [])
+        initialise(tmp_path / "a", BOTH, [], catalog=catalog)
     (tmp_path / "b").write_text("a file")
     with pytest.raises(KeysUnusable):
-        initialise(tmp_path / "b", catalog, [])
+        initialise(tmp_path / "b", BOTH, [], catalog=catalog)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import os
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -31,7 +31,8 @@ _NAMES: Final = {
     "redis": ("redis-pool", "redis-totals", "redis-issuer"),
 }
 _HOSTS: Final = {"shuffler": "redis-pool", "aggregator": "redis-totals", "issuer": "redis-issuer"}
-_BOTH: Final = ("shuffler", "aggregator")
+BOTH: Final = ("shuffler", "aggregator")
+"""The services of one whole installation."""
 _CA: Final = "/etc/hubbub/tls/ca.pem"
 _WATCHING: Final = ("data/prometheus", "data/alertmanager", "data/grafana")
 _TOKEN_DAYS: Final = 365
@@ -40,73 +41,59 @@ _USER: Final = 10_001
 _OWN: Final = frozenset({"operator.key", "analyst.token", ".env"})
 
 
-def initialise_shuffler(folder: Path, hosts: Sequence[str], peer: str, trust: Path | None) -> None:
-    """Makes the shuffler's half of an installation by two parties; the other has the bundle.
-
-    `peer` is the address of the aggregator; `trust` is the other party's ca.pem, None if it comes
-    later. Raises as `initialise`.
-    """
-    _refuse_made(folder)
-    _certify(folder, names_by_role(hosts), PARTIES["shuffler"])
-    if trust:
-        trust_other(folder / "tls", trust)
-    _settle(folder, ("shuffler",), peer)
-
-
-def initialise_issuer(folder: Path, hosts: Sequence[str]) -> None:
-    """Makes an issuer of tokens, which never contains data of reports. Raises as `initialise`."""
-    _refuse_made(folder)
-    make_token_key(folder / "keys")
-    # Devices already trust the authority of its certificate.
-    _certify(folder, names_by_role(hosts), ("redis",))
-    _settle(folder, ("issuer",))
-
-
 def initialise(
     folder: Path,
-    catalog: Catalog,
+    services: Sequence[str],
     hosts: Sequence[str],
-    tokens: Path | None = None,
     *,
+    catalog: Catalog | None = None,
+    tokens: Path | None = None,
     development: bool = False,
     peer: str = "",
     trust: Path | None = None,
 ) -> None:
-    """Makes an installation, or, if `trust` is given, the aggregator's half of one by two parties.
+    """Makes what these services need: BOTH, or the only one that a party runs.
 
-    `tokens` is the public key of the catalog's issuer, if it names one; `peer` is the address of
-    the other party's shuffler status; `trust` is the other party's ca.pem.
+    `hosts` are as for `names_by_role`. `catalog` is the one to build, None for a shuffler's or an
+    issuer's party; `tokens` is the public key of the issuer that it names, if any. `peer` is the
+    address of the other party's service, and `trust` its ca.pem, None if it comes later.
 
     Raises:
         BadParameter: the catalog names an issuer, and there is no key, or a key and none is named.
         KeysUnusable: there is such an installation already, or the folder cannot be written.
     """
     _refuse_made(folder)
-    if bool(catalog.tokens) is not bool(tokens):
-        raise BadParameter(
-            "--tokens is the key of an issuer, but the catalog names none; leave it out"
-            if tokens
-            else "the catalog names an issuer of tokens: give its tokens.pub with --tokens "
-            "FILE; the issuer's operator makes it, with: hubbub init FOLDER --party issuer"
-        )
-    names = names_by_role(hosts)
-    address = catalog.shuffler.removeprefix("https://")
-    names["shuffler"].append(address.rpartition(":")[0].strip("[]"))
-    if tokens:
-        take_token_public(folder / "keys", tokens)
-    make_keys(folder / "keys", development=development)
-    _certify(folder, names, PARTIES["aggregator"] if trust else ROLES)
+    names, keys = names_by_role(hosts), folder / "keys"
+    if catalog:
+        if bool(catalog.tokens) is not bool(tokens):
+            raise BadParameter(
+                "--tokens is the key of an issuer, but the catalog names none; leave it out"
+                if tokens
+                else "the catalog names an issuer of tokens: give its tokens.pub with --tokens "
+                "FILE; the issuer's operator makes it, with: hubbub init FOLDER --party issuer"
+            )
+        address = catalog.shuffler.removeprefix("https://")
+        names["shuffler"].append(address.rpartition(":")[0].strip("[]"))
+        if tokens:
+            take_token_public(keys, tokens)
+        make_keys(keys, development=development)
+    elif "issuer" in services:
+        make_token_key(keys)
+    # Devices already trust the authority of an issuer's certificate, so that it only has a Redis.
+    roles = ROLES if services == BOTH else PARTIES.get(services[0], ("redis",))
+    called = {role: [*_NAMES[role], *names[role]] for role in names}
+    write_certificates(folder / "tls", called, folder / "tls-authorities", roles)
     if trust:
         trust_other(folder / "tls", trust)
-    build_bundle(
-        catalog,
-        folder / "keys",
-        out=folder / "app.hubbub",
-        streams=folder / "streams.json",
-        roots=(folder / "tls" / "ca.pem").read_text(),
-    )
-    settings = "HUBBUB_DEV=1\n" if development else ""
-    _settle(folder, ("aggregator",) if trust else _BOTH, peer, settings=settings)
+    if catalog:
+        build_bundle(
+            catalog,
+            keys,
+            out=folder / "app.hubbub",
+            streams=folder / "streams.json",
+            roots=(folder / "tls" / "ca.pem").read_text(),
+        )
+    _settle(folder, services, peer, settings="HUBBUB_DEV=1\n" if development else "")
 
 
 def _refuse_made(folder: Path) -> None:
@@ -117,13 +104,7 @@ def _refuse_made(folder: Path) -> None:
             )
 
 
-def _certify(folder: Path, names: Mapping[str, Sequence[str]], roles: Sequence[str]) -> None:
-    """Makes authorities and certificates of these roles, for the names of the containers."""
-    called = {role: [*_NAMES[role], *names[role]] for role in names}
-    write_certificates(folder / "tls", called, folder / "tls-authorities", roles)
-
-
-def _settle(folder: Path, services: Sequence[str], peer: str = "", *, settings: str = "") -> None:
+def _settle(folder: Path, services: Sequence[str], peer: str, *, settings: str) -> None:
     """Writes access, passwords, Redis' settings and users, data folders; sets their owners.
 
     Each service gets its URL of Redis, and `settings`.
@@ -166,7 +147,7 @@ def _settle(folder: Path, services: Sequence[str], peer: str = "", *, settings: 
         data = [f"data/{_HOSTS[service]}" for service in services]
         data += ["data/files"] if "aggregator" in services else []
         changing = ("issuer",) if "issuer" in services else ("notice", "tokens")
-        for name in (*changing, *data, *(_WATCHING if services == _BOTH else ())):
+        for name in (*changing, *data, *(_WATCHING if services == BOTH else ())):
             (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         if "issuer" in services:
             _write(folder / "issuer" / "accounts", "")

@@ -9,15 +9,10 @@ from hubbub.errors import BadParameter
 from hubbub.errors.development_messages import PROTECTS_NOBODY
 from hubbub.fields.rules import is_address
 from hubbub.installation.certificate_authorities import PARTIES
-from hubbub.installation.new_installation import (
-    initialise,
-    initialise_issuer,
-    initialise_shuffler,
-)
+from hubbub.installation.new_installation import BOTH, initialise
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import Group, argument, option, options
 
-_BOTH: Final = ("shuffler", "aggregator")
 _CATALOG: Final = Path("metrics.toml")
 _CREATED_FILES: Final = (
     ("app.hubbub", "for the apps"),
@@ -84,20 +79,17 @@ docs/operate/two-parties.md and tokens.md.
 def _run(options: InitOptions) -> None:
     folder, party = options.folder, options.party
     _check_party(options)
-    if party == "shuffler":  # the stream table comes from the other party
-        initialise_shuffler(folder, options.host, options.peer, options.trust)
-    elif party == "issuer":
-        initialise_issuer(folder, options.host)
-    else:
-        initialise(
-            folder,
-            read_aloud(options.catalog or _CATALOG),
-            options.host,
-            options.tokens,
-            development=options.dev,
-            peer=options.peer,
-            trust=options.trust,
-        )
+    is_builder = party in {"", "aggregator"}  # the other parties get the stream table
+    initialise(
+        folder,
+        (party,) if party else BOTH,
+        options.host,
+        catalog=read_aloud(options.catalog or _CATALOG) if is_builder else None,
+        tokens=options.tokens,
+        development=options.dev,
+        peer=options.peer,
+        trust=options.trust,
+    )
     if options.dev:
         say(f"{PROTECTS_NOBODY} HUBBUB_DEV=1 in the .env files of its services marks it.")
     say(f"{folder}: made, with")
@@ -118,9 +110,9 @@ def _run(options: InitOptions) -> None:
 def _check_party(options: InitOptions) -> None:
     """Raises BadParameter if the options about two parties conflict."""
     party = options.party
-    if party not in _BOTH and (options.peer or options.trust):
+    if party not in BOTH and (options.peer or options.trust):
         raise BadParameter("--peer and --trust need --party shuffler or --party aggregator")
-    if party in {"shuffler", "issuer"}:
+    if party not in {"", "aggregator"}:
         if options.tokens:
             raise BadParameter(
                 "--tokens is for the builder of bundles; this party needs keys/tokens.key"
@@ -132,7 +124,7 @@ def _check_party(options: InitOptions) -> None:
             )
         if options.dev:
             raise BadParameter("--dev cannot be combined with --party: its keys protect nobody")
-    if party in _BOTH and not is_address(options.peer):
+    if party in BOTH and not is_address(options.peer):
         raise BadParameter("--party needs --peer HOST:PORT, the other party's service")
     if party == "aggregator" and options.trust is None:
         raise BadParameter(
