@@ -126,11 +126,7 @@ def _backup(
     description="Checks that every part of a backup is unchanged, and that a Redis reads it; "
     "with a passphrase or a key also that it opens the files.",
 )
-def _verify(
-    *,
-    folder: Path = argument("the backup"),
-    key: OpenerOptions,
-) -> None:
+def _verify(*, folder: Path = argument("the backup"), key: OpenerOptions) -> None:
     manifest, opener = read_checked(folder), key.opener()
     for path in sorted(folder.iterdir()):
         if path.name not in PARTS:

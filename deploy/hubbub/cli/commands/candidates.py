@@ -9,25 +9,20 @@ from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.errors.grammar import several
 from hubbub.notebook.service import named_path
 from hubbub.programs.command_line import command
-from hubbub.programs.option_parsing import argument, options
+from hubbub.programs.option_parsing import argument
 
 _LISTS: Final = "/v1/candidates"
+_NAME: Final = "name of the list"
 DESCRIPTION: Final = (
     "A list has a name and strings, and is kept by the aggregator for everybody. `query`, `top`, "
     "`compare` and `trend` look for its strings with --list NAME."
 )
 
 
-@options
-class ListOptions:
-    name: str = argument("name of the list")
-    service: ServiceOptions
-
-
 @command("candidates add", text="save the lines of a file as a list, or add them to one")
 def _add(
     *,
-    name: str = argument("name of the list"),
+    name: str = argument(_NAME),
     file: Path = argument("file with one string per line, plain or .gz"),
     service: ServiceOptions,
 ) -> None:
@@ -55,14 +50,14 @@ def _list(service: ServiceOptions) -> None:
 
 
 @command("candidates show", text="print the strings of a list, one per line")
-def _show(options: ListOptions) -> None:
-    with options.service.connection() as connection:
-        for string in connection.service.ask(named_path(_LISTS, options.name))["candidates"]:
+def _show(*, name: str = argument(_NAME), service: ServiceOptions) -> None:
+    with service.connection() as connection:
+        for string in connection.service.ask(named_path(_LISTS, name))["candidates"]:
             say(string)
 
 
 @command("candidates remove", text="delete a list")
-def _remove(options: ListOptions) -> None:
-    with options.service.connection() as connection:
-        connection.service.ask(named_path(_LISTS, options.name), method="DELETE")
-    say(f"{options.name}: removed")
+def _remove(*, name: str = argument(_NAME), service: ServiceOptions) -> None:
+    with service.connection() as connection:
+        connection.service.ask(named_path(_LISTS, name), method="DELETE")
+    say(f"{name}: removed")

@@ -46,15 +46,12 @@ def _doctor(
     checks.append(("certificates", lambda: _certificates(tls or home / "tls")))
     for name, folder in (("--home", home), ("--tls", tls)):
         if folder and folder != HOME and not folder.is_dir():
-            checks.append((name, partial(_absent_folder, name, folder)))
+            text = f"{folder}: is not a folder; name one of hubbub up or init"
+            checks.append((name, partial(iter, [Finding(name, "fault", text)])))
     if service.url or home.exists():
         checks.append(("aggregator", lambda: _aggregator(service)))
         checks.append(("queues", lambda: _queues(service)))
     return show(examine(checks), as_json=json)
-
-
-def _absent_folder(option: str, folder: Path) -> Iterator[Finding]:
-    yield Finding(option, "fault", f"{folder}: is not a folder; name one of hubbub up or init")
 
 
 def _certificates(folder: Path) -> Iterator[Finding]:

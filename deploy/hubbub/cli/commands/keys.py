@@ -40,6 +40,7 @@ from hubbub.signing.log.witnesses import WITNESS_KEY, make_witness
 
 _MAX_DAYS: Final = 36_600  # a hundred years
 _DAY: Final = EPOCH_SECONDS["day"]
+_FOLDER: Final = "folder made by hubbub keys new, or the folder of a party that runs one service"
 
 
 @options
@@ -61,13 +62,6 @@ class LifetimeOptions:
             raise BadParameter(
                 f"--days times --periods {self.days * self.periods} is above {_MAX_DAYS}"
             )
-
-
-@options
-class FolderOptions:
-    folder: Path = argument(
-        "folder made by hubbub keys new, or the folder of a party that runs one service"
-    )
 
 
 @command("keys new", text="make a signing key, and opening keys for future epochs")
@@ -138,10 +132,10 @@ def _rotate(
 
 
 @command("keys x-wing", text='add the half for kem = "x-wing" to keys of earlier versions')
-def _add_x_wing(options: FolderOptions) -> None:
-    added = add_x_wing(options.folder)
+def _add_x_wing(folder: Path = argument(_FOLDER)) -> None:
+    added = add_x_wing(folder)
     if not added:
-        say(f"{options.folder}: every key has its X-Wing half")
+        say(f"{folder}: every key has its X-Wing half")
         return
     say(f"X-Wing halves made for keys {', '.join(str(key.id) for key in added)}")
     say("now: give aggregators the new opening.keys.json, then: hubbub catalog build")
@@ -151,8 +145,7 @@ def _add_x_wing(options: FolderOptions) -> None:
     "keys gateway",
     text="make the key with which the shuffler opens requests from relays; repeat it for a new key",
 )
-def _make_gateway(options: FolderOptions) -> None:
-    folder = options.folder
+def _make_gateway(folder: Path = argument(_FOLDER)) -> None:
     keys = make_gateway_key(folder)
     say(f"{folder}/{GATEWAY_KEY}: only for the shuffler, --gateway-key; keys in it: {keys}")
     say(f"{folder}/gateway.pub: the newest one's public half, which catalog build signs")
@@ -162,10 +155,10 @@ def _make_gateway(options: FolderOptions) -> None:
 @command(
     "keys issuer", text="make the key of a token issuer, with which the shuffler checks tokens"
 )
-def _make_issuer(options: FolderOptions) -> None:
-    make_token_key(options.folder)
-    say(f"{options.folder}/{TOKEN_KEY}: for the issuer and the shuffler, --token-key")
-    say(f"{options.folder}/tokens.pub: its public half, which catalog build signs")
+def _make_issuer(folder: Path = argument(_FOLDER)) -> None:
+    make_token_key(folder)
+    say(f"{folder}/{TOKEN_KEY}: for the issuer and the shuffler, --token-key")
+    say(f"{folder}/tokens.pub: its public half, which catalog build signs")
 
 
 @command(
@@ -186,11 +179,11 @@ def _add_account(
 
 
 @command("keys handover", text="make another signing key, to which the old key hands over")
-def _hand_over(options: FolderOptions) -> None:
-    old_key, public = hand_over_to_new(options.folder)
-    say(f"{options.folder}/operator.key: signs bundles from now on; its public half is")
+def _hand_over(folder: Path = argument(_FOLDER)) -> None:
+    old_key, public = hand_over_to_new(folder)
+    say(f"{folder}/operator.key: signs bundles from now on; its public half is")
     say(f"  {to_text(public)}")
-    say(f"{options.folder}/handovers.json: the old key's signature for it; goes into bundles")
+    say(f"{folder}/handovers.json: the old key's signature for it; goes into bundles")
     say(f"{old_key}: the old key; destroy it once apps with the new bundle are out")
     say("now: hubbub catalog build; ship the bundle. Devices that have it refuse the old key")
 

@@ -16,7 +16,7 @@ from hubbub.errors.addresses import server_parts, shown_url
 from hubbub.errors.grammar import several
 from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command
-from hubbub.programs.option_parsing import Exclusive, argument, option, options
+from hubbub.programs.option_parsing import Exclusive, argument, option
 from hubbub.programs.text_files import unreadable
 from hubbub.signing.log.log_reader import ReadLog, read_log
 from hubbub.signing.log.tree import CHECKPOINT
@@ -71,95 +71,60 @@ def _key_option() -> Any:
     )
 
 
-def _origin(
-    options: "AuditOptions | CosignOptions | PublishOptions",
-) -> tuple[Bundle | None, NoteKey]:
-    """The bundle, if given, and the log's key."""
-    if options.key:
-        return None, options.key
-    bundle = read_bundle(options.bundle)
+def _origin(path: Path, key: NoteKey | None) -> tuple[Bundle | None, NoteKey]:
+    """The bundle at a path, unless a key is given, and the log's key."""
+    if key:
+        return None, key
+    bundle = read_bundle(path)
     if bundle.log is None:
-        raise BadParameter(
-            f"--bundle {options.bundle}: names no log; give the key of the log with --key"
-        )
+        raise BadParameter(f"--bundle {path}: names no log; give the key of the log with --key")
     return bundle, bundle.log
-
-
-@options
-class AuditOptions:
-    where: str = argument(
-        "address of the log, or its folder", metavar="URL|FOLDER", read=_read_where
-    )
-    bundle: Path = _bundle_option("bundle of an app, as a device has it: it must be in this log")
-    key: NoteKey | None = _key_option()
-    known: Path | None = option(
-        "file of the last checkpoint that you saw: the log must have grown from it; the new "
-        "checkpoint is written to it",
-        metavar="FILE",
-    )
-    witness: tuple[NoteKey, ...] = option(
-        "witness that must have cosigned the checkpoint, as hubbub keys witness prints it "
-        "(repeatable)",
-        metavar="NAME+ID+KEY",
-        read=_read_witnesses,
-    )
-    witnesses: int | None = option("number of required witnesses (all of them)", metavar="N")
-
-
-@options
-class CosignOptions:
-    where: str = argument(
-        "address of the log, or its folder", metavar="URL|FOLDER", read=_read_where
-    )
-    bundle: Path = _bundle_option("bundle of an app; it names the log")
-    key: NoteKey | None = _key_option()
-    keys: Path = option("folder made by hubbub keys witness", metavar="FOLDER")
-    state: Path | None = option(
-        "file of the checkpoint that was cosigned last; the new checkpoint is written to it "
-        "(in --keys)",
-        metavar="FILE",
-    )
-    first: bool = option("this witness has never cosigned this log: accept its current state")
-
-
-@options
-class PublishOptions:
-    folder: Path = argument("folder of the log, as it is served")
-    cosigned: tuple[Path, ...] = argument(
-        "the current checkpoint with the signatures of witnesses", metavar="FILE"
-    )
-    bundle: Path = _bundle_option("bundle of the app, which is in this log")
-    key: NoteKey | None = _key_option()
 
 
 @command(
     "log audit", text="check a whole log: every bundle ever shipped, and what each bundle changed"
 )
-def _audit(options: AuditOptions) -> int:
-    fetch = fetch_from(options.where)
-    bundle, key = _origin(options)
-    witnesses, needed = options.witness, options.witnesses
-    if needed is None:
-        needed = len(witnesses)
-    elif not 1 <= needed <= len(witnesses):
+def _audit(
+    *,
+    where: str = argument(
+        "address of the log, or its folder", metavar="URL|FOLDER", read=_read_where
+    ),
+    bundle: Path = _bundle_option("bundle of an app, as a device has it: it must be in this log"),
+    key: NoteKey | None = _key_option(),
+    known: Path | None = option(
+        "file of the last checkpoint that you saw: the log must have grown from it; the new "
+        "checkpoint is written to it",
+        metavar="FILE",
+    ),
+    witness: tuple[NoteKey, ...] = option(
+        "witness that must have cosigned the checkpoint, as hubbub keys witness prints it "
+        "(repeatable)",
+        metavar="NAME+ID+KEY",
+        read=_read_witnesses,
+    ),
+    witnesses: int | None = option("number of required witnesses (all of them)", metavar="N"),
+) -> int:
+    fetch = fetch_from(where)
+    app_bundle, log_key = _origin(bundle, key)
+    needed = len(witness) if witnesses is None else witnesses
+    if witnesses is not None and not 1 <= needed <= len(witness):
         raise BadParameter(
-            f"--witnesses {needed} must be from 1 to {len(witnesses)}, the number of --witness"
+            f"--witnesses {needed} must be from 1 to {len(witness)}, the number of --witness"
         )
-    log = read_log(fetch, key)
-    say(f"{options.where}: {_entries(len(log.entries))}, signed by {key}")
-    if witnesses:
-        for line in refuse_unwitnessed(log.checkpoint, key, witnesses, needed, time.time()):
+    log = read_log(fetch, log_key)
+    say(f"{where}: {_entries(len(log.entries))}, signed by {log_key}")
+    if witness:
+        for line in refuse_unwitnessed(log.checkpoint, log_key, witness, needed, time.time()):
             say(line)
-    if options.known:
-        _refuse_unknown(log, key, options.known)
-    path = options.bundle
-    if bundle:
-        if bundle.proof is None:
-            raise BundleRefused(f"{path}: it does not prove that it is in its log")
-        checkpoint = bundle.proof.checkpoint
-        log.refuse_other(checkpoint, str(path))
-        say(f"{path}: is entry {bundle.proof.index}, and the log grew from the bundle's checkpoint")
-    problems = [*_problems(log), *(gaps(log, bundle, path) if bundle else ())]
+    if known:
+        _refuse_unknown(log, log_key, known)
+    if app_bundle:
+        proof = app_bundle.proof
+        if proof is None:
+            raise BundleRefused(f"{bundle}: it does not prove that it is in its log")
+        log.refuse_other(proof.checkpoint, str(bundle))
+        say(f"{bundle}: is entry {proof.index}, and the log grew from the bundle's checkpoint")
+    problems = [*_problems(log), *(gaps(log, app_bundle, bundle) if app_bundle else ())]
     for problem in problems:
         say(f"PROBLEM: {problem}")
     if problems:
@@ -172,24 +137,45 @@ def _audit(options: AuditOptions) -> int:
     "log cosign",
     text="for a witness: sign the newest checkpoint of a log, if the log grew from the last one",
 )
-def _cosign(options: CosignOptions) -> None:
-    fetch = fetch_from(options.where)
-    _, log = _origin(options)
-    state = options.state or cosigned_file(options.keys, log)
-    newest = cosign_newest(fetch, log, options.keys, state, first=options.first, now=time.time())
-    grew = "accepted as it is" if options.first else "which grew from the last cosigned checkpoint"
-    say(f"{options.where}: {_entries(newest.size)}, {grew}")
-    say(f"{state}: its checkpoint, cosigned; keep it here, and give the operator a copy, for:")
+def _cosign(
+    *,
+    where: str = argument(
+        "address of the log, or its folder", metavar="URL|FOLDER", read=_read_where
+    ),
+    bundle: Path = _bundle_option("bundle of an app; it names the log"),
+    key: NoteKey | None = _key_option(),
+    keys: Path = option("folder made by hubbub keys witness", metavar="FOLDER"),
+    state: Path | None = option(
+        "file of the checkpoint that was cosigned last; the new checkpoint is written to it "
+        "(in --keys)",
+        metavar="FILE",
+    ),
+    first: bool = option("this witness has never cosigned this log: accept its current state"),
+) -> None:
+    fetch = fetch_from(where)
+    _, log = _origin(bundle, key)
+    file = state or cosigned_file(keys, log)
+    newest = cosign_newest(fetch, log, keys, file, first=first, now=time.time())
+    grew = "accepted as it is" if first else "which grew from the last cosigned checkpoint"
+    say(f"{where}: {_entries(newest.size)}, {grew}")
+    say(f"{file}: its checkpoint, cosigned; keep it here, and give the operator a copy, for:")
     say("  hubbub log publish")
 
 
 @command(
     "log publish", text="add the signatures of witnesses to the checkpoint in the folder of a log"
 )
-def _publish(options: PublishOptions) -> None:
-    _, log = _origin(options)
-    note = publish_cosigned(options.folder, log, options.cosigned)
-    say(f"{options.folder / CHECKPOINT}: signed by {', '.join(signers(note))}")
+def _publish(
+    folder: Path = argument("folder of the log, as it is served"),
+    cosigned: tuple[Path, ...] = argument(
+        "the current checkpoint with the signatures of witnesses", metavar="FILE"
+    ),
+    bundle: Path = _bundle_option("bundle of the app, which is in this log"),
+    key: NoteKey | None = _key_option(),
+) -> None:
+    _, log = _origin(bundle, key)
+    note = publish_cosigned(folder, log, cosigned)
+    say(f"{folder / CHECKPOINT}: signed by {', '.join(signers(note))}")
 
 
 def _entries(number: int) -> str:

@@ -183,7 +183,7 @@ def _plan(options: PlanOptions) -> None:
     for percentile in options.percentile:
         parts = None if options.within is None else shares
         check_rank_goal(percentile, options.within or options.effect, parts)
-    percentiles, errors = _percentiles(options, metric), list[float]()
+    percentiles = _percentiles(options, metric)
     rows, metric_row = _rows(options, question, metric, shares), None
     # In a crowd, auto does not compare mechanisms.
     weighed = () if metric and metric.crowd else percentiles
@@ -191,8 +191,8 @@ def _plan(options: PlanOptions) -> None:
     if metric is not None and options.reports is not None:
         metric_row = row(question, metric.mechanism, metric.arguments, options.reports)
     lines = [*rows, *([metric_row] if metric_row else [])]
-    if percentiles:
-        errors = [rank_error(question, line, percentiles, shares) for line in lines]
+    lines_with_ranks = lines if percentiles else []
+    errors = [rank_error(question, line, percentiles, shares) for line in lines_with_ranks]
     drawing = simulate(question, metric_row or rows[0], options.seed) if options.simulate else {}
     stderr = None if options.ratio is None else _ratio_error(options, question, metric, rows[0])
     if options.format == "json":
@@ -207,26 +207,21 @@ def _plan(options: PlanOptions) -> None:
     else:
         ranks = {"percentiles": percentiles, "errors": errors}
         show(question, rows, metric_row, metric, **ranks, by_auto=by_auto)
-        _say_goal(options, rows[0], stderr)
+        if options.effect is not None:
+            say(
+                "reports: for each arm, from people who report once; further metrics and "
+                "arms of an experiment widen the intervals of all"
+            )
+        if options.ratio is not None:
+            say(
+                f"the ratio {options.ratio[0]:g} / {options.ratio[1]:g} by {rows[0].mechanism}: "
+                f"standard error {stderr:.3%}"
+            )
         if drawing:
             show_simulated(drawing)
     if options.plot:
         plot(question, lines, options.plot)
         print(visible(f"drawn to {options.plot}"), file=sys.stderr)  # noqa: T201 beside the answer
-
-
-def _say_goal(options: PlanOptions, best: Row, stderr: float | None) -> None:
-    """Explains the reports of an experiment, and gives the error of a ratio."""
-    if options.effect is not None:
-        say(
-            "reports: for each arm, from people who report once; further metrics and "
-            "arms of an experiment widen the intervals of all"
-        )
-    if options.ratio is not None:
-        say(
-            f"the ratio {options.ratio[0]:g} / {options.ratio[1]:g} by {best.mechanism}: "
-            f"standard error {stderr:.3%}"
-        )
 
 
 def _document(

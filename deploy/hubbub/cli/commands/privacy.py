@@ -44,11 +44,6 @@ class CardOptions(CatalogOptions):
     )
 
 
-@options
-class PapersOptions(CatalogOptions):
-    out: Path = option("folder to write the papers into (%(default)s)", default=Path("papers"))
-
-
 @command("privacy card", text="show the privacy card of a catalog")
 def _card(options: CardOptions) -> None:
     privacy_card = card(options.read(), options.delta)
@@ -79,9 +74,12 @@ def _leaflet(options: CatalogOptions) -> None:
     text="write drafts of what ships with an app: record of processing, impact assessment, "
     "consent text, answers for the App Store and Google Play",
 )
-def _papers(options: PapersOptions) -> None:
+def _papers(
+    chosen: CatalogOptions,
+    out: Path = option("folder to write the papers into (%(default)s)", default=Path("papers")),
+) -> None:
     files = store_files()
-    for paper in papers(options.read()):
+    for paper in papers(chosen.read()):
         stated = [entry for entry in paper.statements if DECIDE not in entry.text]
         rows = [(entry.subject, entry.text, entry.source) for entry in stated]
         others = [entry for entry in paper.statements if entry not in stated]
@@ -94,17 +92,17 @@ def _papers(options: PapersOptions) -> None:
         document = Document(paper.title, [paper.purpose, *tables])
         files[f"{paper.name}.md"] = document.markdown().encode()
         files[f"{paper.name}.html"] = document.html().encode()
-    with refuse_unwritable(options.out, BadParameter):
-        options.out.mkdir(parents=True, exist_ok=True)
+    with refuse_unwritable(out, BadParameter):
+        out.mkdir(parents=True, exist_ok=True)
         for name in sorted(files):
-            if (options.out / name).exists():
+            if (out / name).exists():
                 raise BadParameter(
-                    f"{options.out / name} exists; nothing is overwritten: give another folder "
+                    f"{out / name} exists; nothing is overwritten: give another folder "
                     "(--out), or delete it"
                 )
         for name, content in files.items():
-            replace_file(options.out / name, content)
-    say(f"{options.out}: {', '.join(sorted(files))}")
+            replace_file(out / name, content)
+    say(f"{out}: {', '.join(sorted(files))}")
     explain(f'They are drafts: search them for "{DECIDE}", and let a lawyer read them.')
 
 

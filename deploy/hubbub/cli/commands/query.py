@@ -35,7 +35,7 @@ from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval
 from hubbub.notebook import Answer, Connection
 from hubbub.programs.command_line import command, read_number
-from hubbub.programs.option_parsing import Exclusive, argument, option, options
+from hubbub.programs.option_parsing import Exclusive, argument, option
 from hubbub.query_results.rows import MAX_SERIES, MAX_TOP, Row, rows
 from hubbub.query_results.sentences import (
     association_sentence,
@@ -57,38 +57,6 @@ _SHORTEST: Final = 1e-6
 _GAP: Final = 3
 
 
-@options
-class RankOptions:
-    percentiles: PercentileOptions
-    below: tuple[float, ...] = option(
-        "share of reports below this number (metrics with buckets), such as 2 or 2,50",
-        metavar="NUMBER,...",
-        parse=list_of(read_number),
-        read=flatten,
-    )
-
-    def ask(self, question: QuestionOptions, **terms: bool) -> None:
-        """Asks for estimates, or for percentiles and shares below numbers where some are named."""
-        percentiles = self.percentiles.percentiles
-        if not (percentiles or self.below):
-            question.ask(Connection.estimates, show_estimates, **terms)
-            return
-        if terms.get("anytime"):
-            raise BadParameter(
-                "--anytime: intervals of percentiles are valid for one look only; leave out "
-                "--anytime, or --percentile and --below"
-            )
-        if question.candidates or question.lists:
-            raise BadParameter("--candidates and --list are for strings, which have no percentiles")
-        question.answer.ask(
-            Connection.percentiles,
-            show_percentiles,
-            question.metric,
-            percentiles=percentiles,
-            below=self.below,
-        )
-
-
 @command("query")
 def _query(
     *,
@@ -96,9 +64,26 @@ def _query(
     anytime: bool = option(
         "intervals that stay valid however often you look while the epochs fill"
     ),
-    ranks: RankOptions,
+    ranks: PercentileOptions,
+    below: tuple[float, ...] = option(
+        "share of reports below this number (metrics with buckets), such as 2 or 2,50",
+        metavar="NUMBER,...",
+        parse=list_of(read_number),
+        read=flatten,
+    ),
 ) -> None:
-    ranks.ask(question, anytime=anytime)
+    if not (ranks.percentiles or below):
+        question.ask(Connection.estimates, show_estimates, anytime=anytime)
+        return
+    if anytime:
+        raise BadParameter(
+            "--anytime: intervals of percentiles are valid for one look only; leave out "
+            "--anytime, or --percentile and --below"
+        )
+    if question.candidates or question.lists:
+        raise BadParameter("--candidates and --list are for strings, which have no percentiles")
+    terms = {"percentiles": ranks.percentiles, "below": below}
+    question.answer.ask(Connection.percentiles, show_percentiles, question.metric, **terms)
 
 
 @command("top")

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final, Literal
 
 from hubbub.cli.terminal.answer_tables import (
@@ -51,10 +50,7 @@ class StatusOptions:
 
 
 @command("metrics")
-def _metrics(
-    output: OutputOptions,
-    service: ServiceOptions,
-) -> None:
+def _metrics(output: OutputOptions, service: ServiceOptions) -> None:
     with service.connection() as connection:
         output.write(connection.metrics(), show_metrics)
 
@@ -99,11 +95,6 @@ def _watch_law(connection: Connection, every_seconds: float, *, whole: bool = Fa
     live(look, every_seconds)
 
 
-def _arrivals_after(connection: Connection, after: int) -> dict[str, Any]:
-    """The reports that arrived after the one with this number."""
-    return connection.service.ask("/v1/arrivals", {"after": after})
-
-
 @command(
     "watch",
     description="In development it prints a line for each counted report: what was sent, and "
@@ -119,13 +110,17 @@ def _watch(
     look: LookOptions,
 ) -> None:
     with look.service.connection() as connection:
+
+        def arrivals_after(number: int) -> dict[str, Any]:
+            return connection.service.ask("/v1/arrivals", {"after": number})
+
         if not metric:
             try:
-                arrivals = _arrivals_after(connection, 0)
+                arrivals = arrivals_after(0)
             except ServiceUnavailable:  # the balance waits until it comes back
                 arrivals = {"notice": ""}
             if arrivals["notice"]:  # production stores no single reports
-                watch_arrivals(arrivals, partial(_arrivals_after, connection), look.every)
+                watch_arrivals(arrivals, arrivals_after, look.every)
             else:
                 _watch_law(connection, look.every)
             return

@@ -19,18 +19,14 @@ from hubbub.cli.terminal.output import say
 from hubbub.errors.grammar import several
 from hubbub.installation.totals_connection import EPILOG, RedisOptions, in_totals_redis
 from hubbub.programs.command_line import command
-from hubbub.programs.option_parsing import argument, option, options
+from hubbub.programs.option_parsing import argument, option
 from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.runtime.trusted_time import Clocks
 
 # A disk synchronizes several files in the time of one, and an object store takes several at once.
 _METRICS_AT_ONCE: Final = 8
+_PLACE: Final = "the folder, or an address such as s3://BUCKET/PREFIX"
 DESCRIPTION: Final = "Does once, by hand, what `hubbub aggregator --totals PLACE` does by itself."
-
-
-@options
-class TotalsOptions(RedisOptions):
-    place: str = argument("the folder, or an address such as s3://BUCKET/PREFIX")
 
 
 @command(
@@ -38,22 +34,22 @@ class TotalsOptions(RedisOptions):
     text="write every closed window that is in Redis but not in PLACE",
     epilog=EPILOG,
 )
-def _write(options: TotalsOptions) -> int:
+def _write(redis: RedisOptions, place: str = argument(_PLACE)) -> int:
     async def write(writer: TotalsWriter) -> int:
         new_count = await writer.look()
         closed = len([window async for window, _ in writer.closed_windows()])
         if not closed:
-            say(f"{options.place}: nothing written; {await writer.first_closing()}")
+            say(f"{place}: nothing written; {await writer.first_closing()}")
         elif new_count == closed:
-            say(f"{options.place}: {several(new_count, 'window')} written")
+            say(f"{place}: {several(new_count, 'window')} written")
         else:
             say(
-                f"{options.place}: {several(new_count, 'window')} written of {closed:,} closed; "
+                f"{place}: {several(new_count, 'window')} written of {closed:,} closed; "
                 "hubbub totals verify reads the files of the others"
             )
         return 0
 
-    return _with_redis(options, write)
+    return _with_redis(redis, place, write)
 
 
 @command(
@@ -61,21 +57,21 @@ def _write(options: TotalsOptions) -> int:
     text="compare every file with Redis; exit code 1 if they differ",
     epilog=EPILOG,
 )
-def _verify(options: TotalsOptions) -> int:
+def _verify(redis: RedisOptions, place: str = argument(_PLACE)) -> int:
     async def verify(writer: TotalsWriter) -> int:
         windows, intact, differences = await writer.compare()
         for sentence in differences:
             say(sentence)
         if windows or intact or differences:
             say(
-                f"{options.place}: {several(windows, 'window')} of Redis compared, "
+                f"{place}: {several(windows, 'window')} of Redis compared, "
                 f"{several(intact, 'file')} intact"
             )
         else:
-            say(f"{options.place} has no totals; {await writer.first_closing()}")
+            say(f"{place} has no totals; {await writer.first_closing()}")
         return int(bool(differences))
 
-    return _with_redis(options, verify)
+    return _with_redis(redis, place, verify)
 
 
 @command("totals estimates", text="make the table of estimates from files of totals, without Redis")
@@ -96,9 +92,11 @@ def _estimates(
     return int(bool(missed))
 
 
-def _with_redis(options: TotalsOptions, work: Callable[[TotalsWriter], Awaitable[int]]) -> int:
+def _with_redis(
+    redis: RedisOptions, address: str, work: Callable[[TotalsWriter], Awaitable[int]]
+) -> int:
     """Calls `work` with a writer that drops nothing from Redis; returns the exit code."""
-    place = Place.of(options.place)
+    place = Place.of(address)
 
     async def run(server: RedisServer, bundle: Bundle) -> int:
         clocks = Clocks(beside=server.times)
@@ -108,4 +106,4 @@ def _with_redis(options: TotalsOptions, work: Callable[[TotalsWriter], Awaitable
         files = FileTotals(place, lambda: bundle, fresh_seconds=LISTED_SECONDS)
         return await work(TotalsWriter(collected, store, files))
 
-    return in_totals_redis(options, run)
+    return in_totals_redis(redis, run)
