@@ -1,11 +1,20 @@
 """How long the paths of a report and of a question are: a feature must not add to all of them."""
 
+import asyncio
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import httpx2
+import pydantic
 import pytest
 
 from benchmarks.paths import path_lengths
+from hubbub.aggregator.access.callers import Access
+from hubbub.aggregator.settings import HttpSettings
+from hubbub.aggregator.web.app import make_app
+from hubbub.runtime.rpc.limiter import Limiter
+from tests.support.waiting import HANG_SECONDS
 
 # Calls, functions and files: a little above what they were when they were last shortened. In one
 # report of twelve a draw takes a call more.
@@ -31,3 +40,19 @@ def test_no_path_grows(
             (length.calls, length.functions, length.files), MOST[length.path], strict=True
         ):
             assert number <= most, length
+
+
+def test_the_first_question_builds_no_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Meanwhile the event loop would count no batch, for half a second."""
+    nothing: Any = None
+    app = make_app(nothing, nothing, Access(), Limiter(0, 1), HttpSettings())
+    built: list[object] = []
+    monkeypatch.setattr(pydantic.TypeAdapter, "__init__", lambda *call, **_: built.append(call))
+
+    async def get() -> int:
+        transport = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=transport, timeout=HANG_SECONDS) as client:
+            return (await client.get("http://127.0.0.1/v1/columns")).status_code
+
+    assert asyncio.run(get()) == 200
+    assert not built

@@ -78,6 +78,10 @@ def make_app(
     for path, page in _PAGES.items():
         text = (pages / page).read_text(encoding="utf-8").replace("<main", f"{notice_html}<main", 1)
         app.add_api_route(path, _page(text), response_class=HTMLResponse, include_in_schema=False)
+    # The framework builds a router's routes when it first looks for one of them, which takes half a
+    # second, in which a running service would count no batch.
+    for route in app.routes:
+        route.matches({"type": "http", "method": "GET", "path": ""})
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way
     origins = settings.origins
     guarded = Guard(
