@@ -140,7 +140,7 @@ def test_an_effect_on_a_ratio_is_found_at_the_planned_number_of_reports(
 def test_a_far_move_of_a_conversion_is_shown_as_often_as_planned(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """1,000 experiments of a conversion from .25 to 1: of 80% below .738 once in a million."""
+    """400 experiments of a conversion from .25 to 1: of 80% below .7 once in a million."""
     words = "plan --values 3 --epsilon 4 --ratio 0.1 0.4 --effect 0.75 --format json"
     count = int(document_of(capsys, *words.split())["rows"][0]["reports"])
     mechanism, chance = build("grr", epsilon=4.0, categories=3), np.random.default_rng(12)
@@ -151,8 +151,8 @@ def test_a_far_move_of_a_conversion_is_shown_as_often_as_planned(
         figures = conversions(Joint([(mechanism, totals)], 1), "abc", 1, "", surer)
         return ArmEstimate(figures={figures[1].figure: figures[1].bounds})
 
-    pairs = ((arm([0.6, 0.3, 0.1]), arm([0.6, 0.0, 0.4])) for _ in range(1000))
-    assert sum(row.shown for pair in pairs for row in effects(*pair, surer)) >= 738
+    pairs = ((arm([0.6, 0.3, 0.1]), arm([0.6, 0.0, 0.4])) for _ in range(400))
+    assert sum(row.shown for pair in pairs for row in effects(*pair, surer)) >= 280
 
 
 def test_an_effect_on_a_percentile_beyond_the_range_is_uncertain(tmp_path: Path) -> None:

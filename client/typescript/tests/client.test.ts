@@ -206,7 +206,7 @@ for (const [storageName, create] of STORAGES) {
   });
 
   test(`what a no discards is told once and not sent, though a yes follows: ${storageName}`, async () => {
-    for (let time = 0; time < 24; time += 1) {
+    for (let time = 0; time < 12; time += 1) {
       const shuffler = new FakeShuffler();
       const client = await clientOver(await create(), {}, shuffler);
       client.report("theme", "dark");

@@ -13,7 +13,7 @@ import { pick, SystemBits, type BitSource } from "../src/mechanisms/random_bits.
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import { MECHANISMS } from "../src/vectors.js";
 
-const DRAWS = 80_000;
+const DRAWS = 40_000;
 // 1 - 1e-7 quantiles of chi-square by degrees of freedom.
 const BOUNDS = new Map([
   [1, 28.38],

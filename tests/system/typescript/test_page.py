@@ -155,6 +155,7 @@ def test_waiting_reports_survive_a_killed_tab_and_are_counted_once(
     counted(up, "killed", 3)
 
 
+@pytest.mark.thorough
 def test_storage_that_is_cleared_in_part_is_known_to_the_witness(
     device: BrowserContext, origin: str, door: str
 ) -> None:
@@ -171,6 +172,7 @@ def test_storage_that_is_cleared_in_part_is_known_to_the_witness(
     assert page.evaluate("client.ledger().then((ledger) => ledger.counts)") == {"state_lost": 1}
 
 
+@pytest.mark.thorough
 def test_a_quota_that_is_full_lets_nothing_leave_and_loses_nothing(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:
@@ -204,6 +206,7 @@ def test_without_storage_nothing_is_reported(
     ]
 
 
+@pytest.mark.thorough
 def test_a_hundred_reports_leave_the_page_free(
     device: BrowserContext, origin: str, door: str
 ) -> None:
