@@ -100,6 +100,7 @@ def test_a_comparison_of_many_ranges_prints_percentiles_and_then_changed_ranges(
     assert output.splitlines()[1].startswith("percentiles in s, 95% intervals: p98 from ")
     assert "left out: 64 ranges that did not change beyond chance" in output
     assert "p (single row)" not in output, "there is no table without rows"
+    assert "no range changed beyond chance" in output, "the percentile did"
 
 
 def test_weeks_are_in_their_order(mixed: str, capsys: pytest.CaptureFixture[str]) -> None:

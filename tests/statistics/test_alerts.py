@@ -88,7 +88,7 @@ async def test_an_alert_follows_a_percentile(
     assert verdict
     assert verdict.values == ["p50"] * fires
     assert "p50 " in verdict.sentence
-    assert verdict.sentence.endswith("the limit is 5")
+    assert verdict.sentence.endswith("with 90% confidence; the limit is 5")
 
 
 FIGURES: dict[str, tuple[str, str, list[dict[Any, int]], float]] = {

@@ -267,11 +267,10 @@ def _top_sentences(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
 
 def _change_sentences(answer: Document) -> Iterator[str]:
     changed = sum(row["changed"] for row in answer["values"])
-    yield (
-        f"{changed:,} of {answer['total']:,} changed, beyond chance"
-        if changed
-        else "no change beyond chance"
-    )
+    # Percentiles may have moved nevertheless.
+    nothing = "no range changed" if answer["percentiles"] else "no change"
+    verdict = f"{changed:,} of {answer['total']:,} changed," if changed else nothing
+    yield f"{verdict} beyond chance"
     yield from answer["notes"]
     yield answer["chosen"] and f"compared: {answer['chosen']}"
     yield final_sentence(answer)

@@ -138,8 +138,8 @@ def _limit_finding(
     else:
         end = f"at most {_number(high, stderr, 'high')}"
     sentence = (
-        f"{name[:80]} {_number(estimate, stderr)}, {end} with {alert.confidence:.4%} confidence; "
-        f"the limit is {rule.limit:g}"
+        f"{name[:80]} {_number(estimate, stderr)}, {end} with {100 * alert.confidence:g}% "
+        f"confidence; the limit is {rule.limit:g}"
     )
     return ([name] if fired else []), sentence
 

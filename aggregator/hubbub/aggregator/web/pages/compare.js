@@ -102,7 +102,7 @@ async function show(answer, order, sort) {
   const scope = part && order !== "p_value" ? `the ${count(answer.values.length)} below` : "";
   const verdict = changed
     ? `${changed} of ${scope || count(answer.total)} changed,`
-    : `no change${scope && ` among ${scope}`}`;
+    : `no ${answer.percentiles.length ? "range changed" : "change"}${scope && ` among ${scope}`}`;
   $("compared").replaceChildren(
     h("p", {}, shiftsOf(answer)),
     h(
