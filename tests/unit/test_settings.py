@@ -283,7 +283,7 @@ def test_a_wrong_variable_of_the_bundle_disables_the_client(
     assert client.flush() and client.close()  # noqa: PT018 neither raises
     assert "nothing is reported: HUBBUB_BUNDLE" in caplog.text
     assert "used wrongly" not in caplog.text
-    with pytest.raises(StateUnusable, match="no operator signed it, or it could not be read"):
+    with pytest.raises(StateUnusable, match="no state of this device: HUBBUB_BUNDLE"):
         client.enable()
     with pytest.raises(HubbubError, match=r"^HUBBUB_BUNDLE"):
         Client.from_bundle(strict=True)

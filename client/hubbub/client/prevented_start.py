@@ -16,14 +16,15 @@ _WRONG_PATH: Final = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOL
 def is_prevented(error: Exception, path: str | os.PathLike[str] | None) -> bool:
     """Returns whether the system or the installation caused a start's error, not app or bundle.
 
-    A bundle that is missing at the path that the app gives is a mistake of the app.
+    A bundle that is missing at the path that the app gives is a mistake of the app. One that a
+    variable names is refused for the reason that is the cause.
     """
     if not isinstance(error, BadParameter | BundleRefused):
         return True
     cause = error.__cause__
     if isinstance(cause, OSError):
         return path is None or cause.errno not in _WRONG_PATH
-    return isinstance(cause, StateUnusable)
+    return isinstance(cause, StateUnusable | BundleRefused)
 
 
 def reason_of(error: Exception) -> str:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.client.files import NOWHERE, is_too_long, resolved_folder
 from hubbub.client.lazy_log import warn
-from hubbub.client.prevented_start import NO_BUNDLE
 from hubbub.client.settings import BUNDLE_VARIABLE, Account, Settings, variables
 from hubbub.client.state.contract import State
 from hubbub.client.state.database import FILE_NAME, Damaged
@@ -83,19 +82,18 @@ def opened(
     """Reads the settings, starts the log that they name, and opens the bundle.
 
     PRIVACY: an invalid variable disables a client that is not strict: it may have been meant to.
-    Without the bundle that HUBBUB_BUNDLE names, the client has one without metrics.
 
     Raises:
         BadParameter: an invalid argument; or strict, an invalid variable.
         BundleRefused: as read_bundle(); or strict, the bundle is the operator's.
     """
     environment = variables()
-    fault: HubbubError | None = None
+    fault: BadParameter | None = None
     is_variable = path is None and bool(environment.get(BUNDLE_VARIABLE, "").strip())
     while True:
         try:
             settings = _read_settings(environment, path, arguments)
-            bundle, refusal = _bundle_at(settings.bundle, operator, is_variable=is_variable)
+            bundle = _bundle_at(settings.bundle, operator, fault, is_variable=is_variable)
             transport = transport_of(bundle, settings, insecure=insecure)
         except BadParameter as error:
             subject, _, problem = str(error).partition(" ")
@@ -111,7 +109,6 @@ def opened(
                 arguments = {**arguments, "state_dir": NOWHERE}
         else:
             break
-    fault = fault or refusal
     if bundle.is_operators:
         problem = f"{settings.bundle}: {WRONG_FILE}"
         if settings.is_strict(development=bundle.development):
@@ -126,15 +123,15 @@ def opened(
 
 
 def _bundle_at(
-    file: Path, operator: bytes | None, *, is_variable: bool
-) -> tuple[Bundle, BundleRefused | None]:
-    """Returns the bundle; or if it is refused, and a variable names it, an empty one and why."""
+    file: Path, operator: bytes | None, fault: BadParameter | None, *, is_variable: bool
+) -> Bundle:
+    """Returns the bundle. If a variable names it, a refusal is the `fault`, or says so."""
     try:
-        return read_bundle(file, operator=operator), None
+        return read_bundle(file, operator=operator)
     except BundleRefused as error:
         if not is_variable:
             raise
-        return NO_BUNDLE, BundleRefused(f"{BUNDLE_VARIABLE}: {error}")
+        raise fault or BundleRefused(f"{BUNDLE_VARIABLE}: {error}") from error
 
 
 def _read_settings(
