@@ -23,6 +23,10 @@ _STOP_SECONDS: Final = 15.0
 _LAST_LINES: Final = 5
 _LOOK_SECONDS: Final = 0.05
 _RELOAD_SECONDS: Final = 30.0
+# Services take about three on an idle machine, and Redis reads its data first; a shorter limit
+# would fail on a busy one.
+_START_SECONDS: Final = 300.0
+_PROBE_SECONDS: Final = 0.02
 
 Handler = Callable[[int, FrameType | None], None]
 
@@ -114,6 +118,25 @@ class Child:
         raise ServiceUnavailable(
             f"{self.name} did not confirm that it reloaded its files; see {self._log}"
         )
+
+    def wait_for(
+        self, call: Callable[[], object], faults: tuple[type[Exception], ...], problem: str
+    ) -> None:
+        """Repeats a call until it raises none of `faults`.
+
+        Raises ServiceUnavailable with the `problem` after five minutes, or if the program ends.
+        """
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            self.check()
+            try:
+                call()
+            except faults as error:
+                if time.monotonic() > deadline:
+                    raise ServiceUnavailable(f"{problem}: {error}") from error
+                time.sleep(_PROBE_SECONDS)
+            else:
+                return
 
     def check(self) -> None:
         """Raises ServiceUnavailable with its last log lines if it has ended."""

@@ -12,7 +12,6 @@ import re
 import secrets
 import shutil
 import subprocess
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -128,8 +127,6 @@ def _server(program: Path) -> Server | None:
     return Server(version[1], (int(version[2]), int(version[3]))) if version else None
 
 
-# It answers at once, unless it has stored data to read first.
-_START_SECONDS: Final = 300.0
 _SETTINGS: Final = re.compile(r"^(port|requirepass) (\S+)$", re.MULTILINE)
 
 
@@ -193,19 +190,12 @@ class EmbeddedRedis:
         self.child.stop()
 
     def _wait(self, endings: Sequence[int]) -> None:
-        deadline = time.monotonic() + _START_SECONDS
         with redis.Redis.from_url(self.url) as client:
-            while True:
-                self.child.check()
+
+            def answer() -> None:
                 if endings:
                     raise KeyboardInterrupt
-                try:
-                    client.ping()
-                except (BusyLoadingError, RedisError) as error:
-                    if time.monotonic() > deadline:
-                        raise ServiceUnavailable(
-                            f"the embedded Redis does not answer: {error}"
-                        ) from error
-                    time.sleep(0.02)
-                else:
-                    return
+                client.ping()
+
+            faults = BusyLoadingError, RedisError
+            self.child.wait_for(answer, faults, "the embedded Redis does not answer")

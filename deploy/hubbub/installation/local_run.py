@@ -11,7 +11,7 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -50,10 +50,6 @@ from hubbub.runtime.tls import TlsFolder
 ACCOUNTS: Final = "accounts"
 ACCOUNT_KEY: Final = "account.key"
 """Of a run whose catalog names an issuer: the key of the one account that it has."""
-
-# About three on an idle machine; a shorter limit would fail on a busy one.
-_START_SECONDS: Final = 300.0
-_PROBE_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,8 +322,10 @@ class LocalRun:
         }
         words = [*_command_line(of_shuffler), *development]
         self._service("shuffler", *words, redis_url=self.shuffler_redis)
-        self._wait(self._children[0], lambda: self.endpoints.service.ask("/ready"))
-        self._wait(self._children[-1], self._shuffler_answers)
+        aggregator, shuffler = self._children[0], self._children[-1]
+        ask, faults = self.endpoints.service.ask, (ServiceUnavailable, StoreUnavailable)
+        aggregator.wait_for(lambda: ask("/ready"), faults, "the aggregator does not serve")
+        shuffler.wait_for(self._shuffler_answers, faults, "the shuffler does not serve")
 
     def _service(self, role: str, *arguments: str, redis_url: str) -> None:
         environment = {**os.environ, "HUBBUB_REDIS_URL": redis_url}
@@ -335,20 +333,6 @@ class LocalRun:
         log = self.home / "log" / f"{role}.log"
         with postponed_endings():
             self._children.append(Child(role, command, environment, log))
-
-    def _wait(self, child: Child, answers: Callable[[], object]) -> None:
-        """Waits until a service serves; until then `answers` raises ServiceUnavailable."""
-        deadline = time.monotonic() + _START_SECONDS
-        while True:
-            child.check()
-            try:
-                answers()
-            except (ServiceUnavailable, StoreUnavailable) as error:
-                if time.monotonic() > deadline:
-                    raise ServiceUnavailable(f"the {child.name} does not serve: {error}") from error
-                time.sleep(_PROBE_SECONDS)
-            else:
-                return
 
     def _shuffler_answers(self) -> None:
         credentials = TlsFolder(self.home / "tls", "aggregator").channel_credentials("shuffler")
