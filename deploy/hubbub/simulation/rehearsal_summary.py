@@ -1,7 +1,8 @@
 """Adds up the figures of many rehearsals."""
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from hubbub.simulation.rehearsal import Run
 from hubbub.simulation.truth import Comparison
@@ -37,64 +38,54 @@ class Summary:
     coverage_figures: float | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class Tally:
-    """Accumulates a summary, run by run."""
-
-    runs: int = 0
-    refused: int = 0
-    withheld: int = 0
-    compared: defaultdict[str, Comparison] = field(default_factory=lambda: defaultdict(Comparison))
-    false: int = 0
-    false_shares: float = 0.0
-    recalled: float = 0.0
-    begun: float = 0.0
-    recalls: int = 0
-
-    def add(self, run: Run) -> None:
-        """Adds a run."""
-        self.withheld += run.withheld
+def summary_of(runs: Iterable[Run]) -> Summary:
+    """Adds up the figures of all runs, each as it comes."""
+    compared: defaultdict[str, Comparison] = defaultdict(Comparison)
+    numbers: defaultdict[str, list[float]] = defaultdict(list)
+    refused = withheld = 0
+    for run in runs:
+        withheld += run.withheld
         if not run.answered:
-            self.refused += 1
-            return
-        self.runs += 1
+            refused += 1
+            continue
         if run.recall is not None and run.recall_begun is not None:
-            self.recalled += run.recall
-            self.begun += run.recall_begun
-            self.recalls += 1
-        for pair in run.associations:
-            self.compared["associations"].add(pair.true, pair.low, pair.high)
-        for share in run.public:
-            self.compared["public"].add(share.true, share.low, share.high)
-        for percentile in run.percentiles:
-            self.compared["percentiles"].add(float(percentile.holds), 1.0, 1.0)
-        for figure in run.figures:
-            self.compared["figures"].add(float(figure.holds), 1.0, 1.0)
-        if run.effects:
-            self.compared["effects"].add(float(any(row.shown for row in run.effects)), 1.0, 1.0)
-        for row in run.values:
-            self.compared["values"].add(row.true, row.low, row.high, row.estimate)
-            if row.shown:
-                self.compared["shown"].add(row.true, row.low, row.high)
+            numbers["recall"].append(run.recall)
+            numbers["recall_begun"].append(run.recall_begun)
+        _compare(run, compared)
         flagged = [row.true for row in run.values if row.detected]
-        self.false += flagged.count(0)
-        self.false_shares += flagged.count(0) / max(len(flagged), 1)
+        numbers["false_flags"].append(flagged.count(0))
+        numbers["false_share"].append(flagged.count(0) / max(len(flagged), 1))
+    means = {name: sum(values) / len(values) for name, values in numbers.items()}
+    return Summary(
+        coverage=compared["values"].coverage,
+        coverage_shown=compared["shown"].coverage,
+        false_flags=means.get("false_flags", 0.0),
+        false_share=means.get("false_share", 0.0),
+        rms_error=compared["values"].rms_error or 0.0,
+        refused=refused,
+        recall=means.get("recall"),
+        recall_begun=means.get("recall_begun"),
+        withheld=withheld,
+        coverage_associations=compared["associations"].coverage,
+        coverage_public=compared["public"].coverage,
+        coverage_percentiles=compared["percentiles"].coverage,
+        effects_shown=compared["effects"].coverage,
+        coverage_figures=compared["figures"].coverage,
+    )
 
-    def summary(self) -> Summary:
-        """The summary of all runs so far."""
-        return Summary(
-            coverage=self.compared["values"].coverage,
-            coverage_shown=self.compared["shown"].coverage,
-            false_flags=self.false / max(self.runs, 1),
-            false_share=self.false_shares / max(self.runs, 1),
-            rms_error=self.compared["values"].rms_error or 0.0,
-            refused=self.refused,
-            recall=self.recalled / self.recalls if self.recalls else None,
-            recall_begun=self.begun / self.recalls if self.recalls else None,
-            withheld=self.withheld,
-            coverage_associations=self.compared["associations"].coverage,
-            coverage_public=self.compared["public"].coverage,
-            coverage_percentiles=self.compared["percentiles"].coverage,
-            effects_shown=self.compared["effects"].coverage,
-            coverage_figures=self.compared["figures"].coverage,
-        )
+
+def _compare(run: Run, compared: Mapping[str, Comparison]) -> None:
+    for pair in run.associations:
+        compared["associations"].add(pair.true, pair.low, pair.high)
+    for share in run.public:
+        compared["public"].add(share.true, share.low, share.high)
+    for percentile in run.percentiles:
+        compared["percentiles"].add(float(percentile.holds), 1.0, 1.0)
+    for figure in run.figures:
+        compared["figures"].add(float(figure.holds), 1.0, 1.0)
+    if run.effects:
+        compared["effects"].add(float(any(row.shown for row in run.effects)), 1.0, 1.0)
+    for row in run.values:
+        compared["values"].add(row.true, row.low, row.high, row.estimate)
+        if row.shown:
+            compared["shown"].add(row.true, row.low, row.high)

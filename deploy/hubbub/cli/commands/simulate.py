@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from math import inf
@@ -28,7 +28,7 @@ from hubbub.query_results.rows import percentile_name
 from hubbub.simulation.model_and_people_files import read_model
 from hubbub.simulation.people_file import has_days, read_truth
 from hubbub.simulation.rehearsal import Plan, Run, central_of_plan, rehearse
-from hubbub.simulation.rehearsal_summary import Summary, Tally
+from hubbub.simulation.rehearsal_summary import Summary, summary_of
 
 _ROWS: Final = 20
 
@@ -69,15 +69,17 @@ def _simulate(options: SimulateOptions) -> None:
         candidates=tuple(read_candidates(options.candidates)) if options.candidates else (),
         percentiles=options.ranks.percentiles,
     )
-    tally = Tally()
-    runs: list[Run] = []
-    number = options.runs or RUNS
-    for run in tracked(rehearse(plan, number, options.seed), number, "rehearsing", FEWER_RUNS):
-        tally.add(run)
-        if not options.json and run.answered:
-            runs.clear()  # the last one that was answered is shown
-        runs.append(run)
-    if tally.refused == number:
+    runs, number = list[Run](), options.runs or RUNS
+
+    def rehearsed() -> Iterator[Run]:
+        for run in tracked(rehearse(plan, number, options.seed), number, "rehearsing", FEWER_RUNS):
+            if not options.json and run.answered:
+                runs.clear()  # the last one that was answered is shown
+            runs.append(run)
+            yield run
+
+    summary = summary_of(rehearsed())
+    if summary.refused == number:
         max_reports = max(run.reports for run in runs)
         if metric.crowd:
             raise BatchTooSmall(
@@ -90,7 +92,6 @@ def _simulate(options: SimulateOptions) -> None:
             f"minimum batch of {metric.min_batch:,}; draw more people (--reports), more --epochs, "
             "or lower min_batch"
         )
-    summary = tally.summary()
     seconds = time.monotonic() - started
     if options.json:
         document = _document(plan, runs, summary) | {"seed": options.seed, "seconds": seconds}
