@@ -9,15 +9,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import (
-    AnyMechanism,
-    BitVector,
-    CohortBits,
-    Layout,
-    OneHot,
-    Samples,
-    Subset,
-)
+from hubbub.mechanisms import AnyMechanism, BitVector, CohortBits, Layout, OneHot, Samples, Subset
 
 _LARGEST: Final = 1 << 22  # cells times targets that are looked at
 

@@ -23,13 +23,7 @@ from hubbub.errors import BadParameter
 from hubbub.fields.field import REQUIRED, CatalogField, Entry, fields_of, setting, settings
 from hubbub.fields.kinds import in_interval, integer, number
 from hubbub.fields.rules import is_whole
-from hubbub.mechanisms import (
-    AnyMechanism,
-    build,
-    described_parameters,
-    names_of,
-    parameters,
-)
+from hubbub.mechanisms import AnyMechanism, build, described_parameters, names_of, parameters
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.number_range import MAX_FINE_BUCKETS, PLACES
 from hubbub.mechanisms.pairs import PairedParts

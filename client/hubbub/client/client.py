@@ -37,13 +37,7 @@ from hubbub.client.state.contract import Dropped, State
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.transport.addresses import transport_to
 from hubbub.client.transport.contract import Transport
-from hubbub.errors import (
-    BadParameter,
-    BundleRefused,
-    StateBusy,
-    StateUnusable,
-    UnknownMetric,
-)
+from hubbub.errors import BadParameter, BundleRefused, StateBusy, StateUnusable, UnknownMetric
 from hubbub.mechanisms import BitSource, SystemBits
 
 if TYPE_CHECKING:

@@ -21,13 +21,7 @@ from hubbub.mechanisms.layout import (
 from hubbub.mechanisms.mechanism import AnyMechanism, Memo, Memoized
 from hubbub.mechanisms.probability import Probability
 from hubbub.mechanisms.random_bits import BitSource, KeyedBits, SystemBits
-from hubbub.mechanisms.registry import (
-    REGISTRY,
-    build,
-    described_parameters,
-    names_of,
-    parameters,
-)
+from hubbub.mechanisms.registry import REGISTRY, build, described_parameters, names_of, parameters
 
 __all__ = [
     "REGISTRY",

@@ -14,14 +14,7 @@ from typing import Final
 from hubbub.errors import BadParameter, BadPayload
 from hubbub.oblivious.binary_http import Request, Response
 from hubbub.oblivious.key_config import GATEWAY_PATH, REQUEST_TYPE, RESPONSE_TYPE
-from hubbub.runtime.http.app import (
-    Answer,
-    Refused,
-    media_type,
-    read_body,
-    refused_for_now,
-    respond,
-)
+from hubbub.runtime.http.app import Answer, Refused, media_type, read_body, refused_for_now, respond
 from hubbub.runtime.http.connections import OpenConnections, among
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.messages import hint_seconds, read_message

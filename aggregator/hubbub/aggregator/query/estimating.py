@@ -8,13 +8,7 @@ from typing import Final, TypeVar
 from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange
 from hubbub.aggregator.query.totals import SelectedTotals
 from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer
-from hubbub.analysis.answering import (
-    Plausibility,
-    answer_lists,
-    answer_tiers,
-    likely,
-    plausibility,
-)
+from hubbub.analysis.answering import Plausibility, answer_lists, answer_tiers, likely, plausibility
 from hubbub.analysis.comparisons.change import Change
 from hubbub.analysis.families import family_for
 from hubbub.analysis.percentiles import PERCENTILES, check_percentiles

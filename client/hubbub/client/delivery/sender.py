@@ -18,14 +18,7 @@ from hubbub.client.files import limited_to, seconds_left
 from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.report_counters import Diagnostics
 from hubbub.client.reporter import Reporter
-from hubbub.client.state.contract import (
-    DISABLED,
-    SENT,
-    STOPPED,
-    Dropped,
-    OutboxReport,
-    State,
-)
+from hubbub.client.state.contract import DISABLED, SENT, STOPPED, Dropped, OutboxReport, State
 from hubbub.client.transport.contract import GivenUp, NotSent, SealedReport, Transport, TryAgain
 from hubbub.errors import ModelsRefused, NoticeRefused, StateBusy, StateUnusable
 

@@ -9,12 +9,7 @@ from http import HTTPStatus
 from typing import Final
 
 from hubbub.client.transport.contract import SealedReport, Submitted, TryAgain
-from hubbub.client.transport.http_connection import (
-    REPORTS_PATH,
-    REPORTS_TYPE,
-    meaning,
-    not_sent,
-)
+from hubbub.client.transport.http_connection import REPORTS_PATH, REPORTS_TYPE, meaning, not_sent
 from hubbub.client.transport.http_exchange import HttpAnswer, HttpExchange
 from hubbub.client.transport.messages import request_of
 from hubbub.errors import BadPayload

@@ -22,11 +22,7 @@ from hubbub.installation.certificate_authorities import (
     trust_other,
     write_certificates,
 )
-from hubbub.installation.keys_and_bundles import (
-    DEFAULT_DAYS,
-    DEFAULT_PERIODS,
-    make_keys,
-)
+from hubbub.installation.keys_and_bundles import DEFAULT_DAYS, DEFAULT_PERIODS, make_keys
 from hubbub.issuer.accounts import add_account
 from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, make_token_key
 from hubbub.keys.opening_keys import add_x_wing, rotate_keys
