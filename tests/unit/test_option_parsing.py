@@ -131,24 +131,16 @@ def test_a_misspelled_word_is_refused_with_the_right_one(
     assert message in capsys.readouterr().err
 
 
-@options
-class Outer:
-    path: Path = argument("a file", default=Path("metrics.toml"))
-    few: int = option("a number", default=1)
-    deep_few: int = option("a number of few", default=1, needs="few")
+def _run_outer(
+    path: Path = argument("a file", default=Path("metrics.toml")),
+    few: int = option("a number", default=1),
+    deep_few: int = option("a number of few", default=1, needs="few"),
+) -> int:
+    return few + len(path.name) if deep_few else 0
 
 
-@options
-class Inner:
-    share: float = option("a share", default=0.5)
-
-
-def _run_outer(options: Outer) -> int:
-    return options.few + len(options.path.name)
-
-
-def _run_inner(options: Inner) -> int:
-    return int(100 * options.share)
+def _run_inner(share: float = option("a share", default=0.5)) -> int:
+    return int(100 * share)
 
 
 def _outcome(*words: str) -> int:
