@@ -3,11 +3,10 @@
 import binascii
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from hubbub.fields.rules import is_writable
-from hubbub.sealing.digests import sha256
 
 MALFORMED: Final = (
     ValueError,
@@ -34,11 +33,6 @@ def from_text(text: str) -> bytes:
     if to_text(raw) != text:
         raise ValueError("the base64 text is not in its standard form")
     return raw
-
-
-def checksum(body: Mapping[str, Any]) -> str:
-    """Returns the SHA-256 of a JSON object, whatever the order of its names, as hexadecimal."""
-    return sha256(json.dumps(body, sort_keys=True).encode()).hex()
 
 
 def read_json(raw: bytes) -> Any:

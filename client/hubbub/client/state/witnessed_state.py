@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, Self
 
-from hubbub.bundles.encoding import checksum
 from hubbub.client.ledger import Account, load_accounts, merge
 from hubbub.client.state.consent import Consent, agreed
+from hubbub.sealing.digests import checksum
 
 _MAX_MERGED: Final = 8
 _MAX_COMMITS: Final = 1 << 62
