@@ -145,11 +145,11 @@ Who = Annotated[Caller, Depends(_caller)]
 """Who asks."""
 
 
-def _engine_of_caller(request: Request) -> QueryEngine:
-    # In a thread: the first question of a caller makes a bundle of the metrics that they see.
+async def _engine_of_caller(request: Request) -> QueryEngine:
     query: QueryEngine = request.app.state.query
     caller: Caller = request.state.caller
-    return query if caller.may_all else query.for_viewer(caller)
+    # In a thread: the first question of a caller makes a bundle of the metrics that they see.
+    return query if caller.may_all else await asyncio.to_thread(query.for_viewer, caller)
 
 
 Questions = Annotated[QueryEngine, Depends(_engine_of_caller)]
