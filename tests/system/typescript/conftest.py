@@ -40,6 +40,7 @@ METRICS = {
     **{f"question_{number}": QUESTION for number in range(5)},
     "reopened": ("A value", LETTERS, 3, LIE_OFTEN),
     "service": ("A value", LETTERS, 2, LIE_OFTEN),
+    "cached": ("A value", LETTERS, 2, LIE_OFTEN),
     "old_webkit": ("A value", LETTERS, 1, LIE_OFTEN),
     **{
         f"{name}_{engine}": fields

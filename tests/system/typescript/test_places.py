@@ -2,10 +2,12 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, Route
 
+from tests.interfaces.browser import CHROMIUM, HANG_MS, OPTIONS
 from tests.support.development_server import Developing
 from tests.support.node import PACKAGE, needs_node, run
 from tests.system.typescript.pages import OPEN, counted, report, tab_of
@@ -202,3 +204,48 @@ def test_service_workers_need_their_own_entry_and_the_pages_names_it(
     assert _service_answer(page, "/module.js", "module", door) == ["queued", True]
     assert _service_answer(page, "/classic.js", "classic", door) == ["queued", True]
     counted(up, "service", 2)
+
+
+def test_a_page_without_https_reports_nothing_and_throws_nothing(
+    device: BrowserContext, site: Path
+) -> None:
+    page = device.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    folder = str(site)
+
+    def answer(route: Route) -> None:
+        route.fulfill(path=folder + urlsplit(route.request.url).path)
+
+    page.route("http://app.example/**", answer)
+    page.goto("http://app.example/index.html")
+    assert page.evaluate("[isSecureContext, typeof crypto.subtle]") == [False, "undefined"]
+    with page.expect_console_message(lambda line: "without HTTPS" in line.text):
+        page.evaluate(OPEN, "https://reports.example.org:443")
+    assert page.evaluate("client.report('theme', 'dark')") == "no_state"
+    assert page.evaluate("client.close()") is True
+    assert errors == []
+
+
+@pytest.mark.thorough
+def test_a_page_that_comes_back_from_the_back_forward_cache_goes_on(
+    browser: Browser, site: Path, up: Developing, origin: str, door: str
+) -> None:
+    (site / "next.html").write_text("<!doctype html><title>Next</title>")
+    caching = browser.browser_type.launch(
+        executable_path=CHROMIUM,
+        args=[*OPTIONS, "--ignore-certificate-errors"],
+        ignore_default_args=["--disable-back-forward-cache"],
+        timeout=HANG_MS,
+    )
+    page = tab_of(caching.new_context(ignore_https_errors=True), origin, door)
+    page.evaluate("() => addEventListener('pageshow', (event) => (window.cached = event.persisted))")
+    assert report(page, "a", "cached") == "queued"
+    page.goto(f"{origin}next.html")
+    counted(up, "cached", 1)  # sent while the page went away
+    page.go_back(wait_until="commit")  # a page from this cache is not loaded again
+    page.wait_for_function("window.cached")
+    assert report(page, "a", "cached") == "queued"
+    assert page.evaluate("client.flush()") is True
+    caching.close()
+    counted(up, "cached", 2)
