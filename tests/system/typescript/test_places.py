@@ -239,7 +239,9 @@ def test_a_page_that_comes_back_from_the_back_forward_cache_goes_on(
         timeout=HANG_MS,
     )
     page = tab_of(caching.new_context(ignore_https_errors=True), origin, door)
-    page.evaluate("() => addEventListener('pageshow', (event) => (window.cached = event.persisted))")
+    page.evaluate(
+        "() => addEventListener('pageshow', ({ persisted }) => (window.cached = persisted))"
+    )
     assert report(page, "a", "cached") == "queued"
     page.goto(f"{origin}next.html")
     counted(up, "cached", 1)  # sent while the page went away
