@@ -4,6 +4,7 @@ Nobody waits for what nothing works on any more, and nothing of what it was abou
 """
 
 import asyncio
+import ctypes
 import os
 import socket
 import subprocess
@@ -69,6 +70,23 @@ serve = lambda _: serve_until_signal([Door()], [part], {{}})
 sys.exit(run_service("relay", lambda: settings, serve))
 """
 FOR_EVER = "await asyncio.Event().wait()"
+FREES_MEMORY = """
+    import ctypes, os
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    pages = lambda: int(open("/proc/self/statm").read().split()[1])
+    first = pages()
+    blocks = [libc.malloc(10_000) for _ in range(20_000)]
+    for block in blocks:
+        ctypes.memset(block, 1, 10_000)
+    most = pages()
+    for block in blocks[:-1]:  # the last block keeps the heap from becoming shorter
+        libc.free(block)
+    while pages() - first > (most - first) / 2:
+        await asyncio.sleep(0.1)
+    os.kill(os.getpid(), 15)
+    await asyncio.Event().wait()
+"""
 FAILS = f"raise KeyError({RAW_VALUE!r})"
 
 
@@ -132,6 +150,13 @@ def test_a_process_ends_with_the_first_of_its_parts(door: str, part: str, messag
     assert message in done.stderr
     assert RAW_VALUE not in done.stderr
     assert done.stdout == "stopped within 0.0\n"
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="of glibc alone")
+def test_memory_that_libraries_freed_returns_to_the_system() -> None:
+    code = SERVING.format(door=FOR_EVER, part=FREES_MEMORY)
+    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=HANG_SECONDS)
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize(("of", "step"), [(Pool, "claim"), (Crowds, "cut")])
