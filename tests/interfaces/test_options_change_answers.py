@@ -299,7 +299,7 @@ def _of_privacy() -> dict[tuple[str, str], Case]:
     amplified = ("--epsilon 2", "--reports 400", "--delta 1e-6", "--total-variation 0.3")
     composed = ("--epsilon 1", "--sigma 3", "--delta 1e-6", "--times 3")
     crowd, hashed = (f"--reports 300 --values {n} --local-epsilon 2" for n in (4, 64))
-    crowds = ["--reports 400", "--values 8", "--local-epsilon 1", "--honest 0.5", "--dummies 100"]
+    crowds = ["--reports 400", "--values 8", "--local-epsilon 1", "--honest 0.9", "--dummies 100"]
     crowds += ["--dummies-each 0.5", "--epochs 3", "--delta 1e-6"]
     central = "--reports 300 --values 4 --central 1"
     return {

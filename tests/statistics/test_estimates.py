@@ -23,7 +23,7 @@ from hubbub.mechanisms.wave import SquareWave
 from tests.statistics.test_real_sizes import SeededBits
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.7, 1.0, 1.6, 3.0, 6.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
 @pytest.mark.parametrize("categories", [2, 3, 29, 100, 364])
 @pytest.mark.parametrize("name", ["hadamard", "projective", "long.hash"])
 def test_a_fast_transform_is_the_plain_one(name: str, categories: int, epsilon: float) -> None:
@@ -38,7 +38,9 @@ def test_a_fast_transform_is_the_plain_one(name: str, categories: int, epsilon: 
         estimates_of(mechanism, Totals(cells=[1], reports=1))
 
 
-@pytest.mark.parametrize("name", ["hadamard", "projective"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("hadamard", marks=pytest.mark.thorough), "projective"]
+)
 def test_a_million_values_read_back_exactly_what_one_report_supports(name: str) -> None:
     """One report of a value supports it, or does not; and another one a known share of the time."""
     mechanism = build(name, epsilon=1.0, categories=1 << 20)

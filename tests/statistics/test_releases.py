@@ -61,7 +61,7 @@ def _release(
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("grr", 2),
+        pytest.param("grr", 2, marks=pytest.mark.thorough),
         ("unary.oue", 4),
         pytest.param("subset", 2, marks=pytest.mark.thorough),
         pytest.param("hadamard", 4, marks=pytest.mark.thorough),

@@ -57,7 +57,7 @@ def test_clocks_that_agree_are_settled_after_an_hour() -> None:
     assert times.clocks.apart_seconds == 0
 
 
-@pytest.mark.parametrize("step", [10 * YEAR, DAY, -DAY, -10 * YEAR])
+@pytest.mark.parametrize("step", [10 * YEAR, -DAY])
 @pytest.mark.parametrize("who", ["machine", "redis"])
 def test_the_clock_that_leaves_the_agreed_time_is_the_wrong_one(who: str, step: float) -> None:
     times = Times()

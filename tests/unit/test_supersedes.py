@@ -204,7 +204,7 @@ def test_every_interface_shows_epochs_before_a_value_was_listed(
 
 @pytest.mark.slow
 def test_the_joined_errors_are_as_stated() -> None:
-    """2,000 epochs of two populations, of which either may be asked under another mechanism."""
+    """500 epochs of two populations, of which either may be asked under another mechanism."""
     chance = np.random.default_rng(7)
     old, new = (
         build("grr", epsilon=2.0, categories=3),
@@ -212,7 +212,7 @@ def test_the_joined_errors_are_as_stated() -> None:
     )
     shares, sizes = ([0.1, 0.3, 0.6], [0.4, 0.2, 0.3, 0.1]), (800, 500)
     true = (800 * 0.3 + 500 * 0.4) / 1300
-    scores, inside, runs = [], 0, 2000
+    scores, inside, runs = [], 0, 500
     for _ in range(runs):
         parts = []
         for mechanism, law, reports, place in zip((old, new), shares, sizes, (1, 0), strict=True):
@@ -222,7 +222,7 @@ def test_the_joined_errors_are_as_stated() -> None:
         [joint_share] = joined_shares(parts)
         scores.append((joint_share.estimate - true) / joint_share.stderr)
         inside += joint_share.low <= true <= joint_share.high
-    # Means of 2,000 scores are within 5 of their errors but once in 1.7 million; so are shares,
+    # Means of 500 scores are within 5 of their errors but once in 1.7 million; so are shares,
     # and the band holds the sampling of devices that are in both.
     assert abs(np.mean(scores)) < 5 / sqrt(runs)
     assert np.mean(np.square(scores)) < 1 + 5 * sqrt(2 / runs)
