@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import fastapi.applications
 import httpx2
 import pydantic
 import pytest
@@ -42,17 +43,21 @@ def test_no_path_grows(
             assert number <= most, length
 
 
-def test_the_first_question_builds_no_route(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_question_builds_no_route_and_no_document(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Meanwhile the event loop would count no batch, for half a second."""
     nothing: Any = None
     app = make_app(nothing, nothing, Access(), Limiter(0, 1), HttpSettings())
     built: list[object] = []
     monkeypatch.setattr(pydantic.TypeAdapter, "__init__", lambda *call, **_: built.append(call))
+    monkeypatch.setattr(fastapi.applications, "get_openapi", lambda **call: built.append(call))
 
-    async def get() -> int:
+    async def get(path: str) -> int:
         transport = httpx2.ASGITransport(app)
         async with httpx2.AsyncClient(transport=transport, timeout=HANG_SECONDS) as client:
-            return (await client.get("http://127.0.0.1/v1/columns")).status_code
+            return (await client.get(f"http://127.0.0.1{path}")).status_code
 
-    assert asyncio.run(get()) == 200
+    assert asyncio.run(get("/v1/columns")) == 200
+    assert asyncio.run(get("/v1/columns?first=1")) == 400, "no parameter of this path"
     assert not built

@@ -6,7 +6,7 @@ from html import escape
 from importlib.resources import files
 from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
@@ -78,11 +78,7 @@ def make_app(
     for path, page in _PAGES.items():
         text = (pages / page).read_text(encoding="utf-8").replace("<main", f"{notice_html}<main", 1)
         app.add_api_route(path, _page(text), response_class=HTMLResponse, include_in_schema=False)
-    # The framework builds a router's routes when it first looks for one of them, which takes half a
-    # second, in which a running service would count no batch.
-    for route in app.routes:
-        route.matches({"type": "http", "method": "GET", "path": ""})
-    app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way
+    _build_document(app)
     origins = settings.origins
     guarded = Guard(
         app=app,
@@ -126,15 +122,17 @@ async def check_redis(request: Request) -> dict[str, str]:
     return {"status": "ready"}
 
 
-def _document(app: FastAPI) -> dict[str, Any]:
-    """Returns the OpenAPI document, with our Problem instead of FastAPI's validation error."""
-    if not app.openapi_schema:
-        schemas = FastAPI.openapi(app)["components"]["schemas"]
-        for name in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(name, None)
-        for model in (Candidates, Problem):
-            schemas[model.__name__] = model.model_json_schema()
-    return app.openapi_schema or {}
+def _build_document(app: FastAPI) -> None:
+    """Builds the OpenAPI document, with our Problem instead of FastAPI's validation error.
+
+    With it FastAPI builds all routes. Left to the first question, which needs both, that takes half
+    a second, in which a running service counts no batch.
+    """
+    schemas = app.openapi()["components"]["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    for model in (Candidates, Problem):
+        schemas[model.__name__] = model.model_json_schema()
 
 
 # A list of strings may be long, and ten million values take their time over a slow line.
