@@ -70,7 +70,8 @@ TOOK = catalog_toml(
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    earlier = {"back": EPOCH - EPOCH // 7 + 1}
+    # The newest day of "agreed" is before the last days of which a card draws as many.
+    earlier = {"back": EPOCH - EPOCH // 7 + 1, "agreed": 20}
     folder = tmp_path_factory.mktemp("mixed")
     with page_of(folder, MIXED, MIXED_COUNTS, earlier=earlier) as address:
         yield address

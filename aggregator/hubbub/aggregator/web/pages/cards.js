@@ -185,11 +185,13 @@ function ofValue(row, answer) {
 async function history(path, metric, estimates) {
   const largeEpochs = metric.epochs.filter((epoch) => epoch.reports >= metric.min_batch);
   if (largeEpochs.length < 2) return [reports(metric)];
+  const drawn = largeEpochs.slice(-EPOCHS);
+  const epochs = `${drawn[0].epoch}..${drawn.at(-1).epoch}`;
   const percentile = drawnPercentiles(estimates).slice(0, 1).map((row) => row.percentile);
   const isBoolean = estimates.values.map(({ value }) => value).sort().join() === "false,true";
   const value = isBoolean ? "true" : "";
   const number = percentile.length || isBoolean ? "" : 1;
-  const answer = await ask(`${path}/trend`, { last: EPOCHS, percentile, value, number });
+  const answer = await ask(`${path}/trend`, { epochs, percentile, value, number });
   const [series] = answer.series;
   const parts = [];
   if (series?.points.length > 1) {
