@@ -196,11 +196,12 @@ def _independence_p_value(
     independent: Floats,
     people: float,
 ) -> float:
-    """P-value of departures at least this far from 0.
+    """P-value of departures at least this far from 0, in the metric of their covariance.
 
-    The metric is that of their covariance, with at least one person squared for the variance of
-    each cell: otherwise one person in a cell where a tenth of one is expected would decide alone.
-    The law is the gamma law with the square's mean and variance (Satterthwaite 1946).
+    Persons and lies in a cell are a Poisson number, so that one person in a cell where a tenth of
+    one is expected moves the square far. Its law is the shifted gamma law (Pearson's type III) with
+    the square's mean, variance and third cumulant: sums over the partitions of two or three pairs
+    into connected blocks, each with a cumulant of a cell's number (McCullagh 1987, chapter 3).
 
     Args:
         vector: departures from independence.
@@ -209,13 +210,16 @@ def _independence_p_value(
         independent: covariance of the cells' shares if the parts are independent.
         people: as in `Table`.
     """
-    events, moved = _events(independent, people), lines / people
-    lacking = np.maximum(1 - events, 0.0)
-    metric = np.linalg.inv(covariance + (moved * lacking) @ moved.T)
-    square, weights = float(vector @ metric @ vector), metric @ covariance
-    fourth = float(events @ (moved * (metric @ moved)).sum(axis=0) ** 2)
-    mean, variance = float(np.trace(weights)), 2 * float((weights * weights.T).sum()) + fourth
-    return float(gammaincc(mean**2 / variance, max(square, 0.0) * mean / variance))
+    events, moved, degrees = _events(independent, people), lines / people, len(vector)
+    square = float(vector @ np.linalg.solve(covariance, vector))
+    pairs = moved.T @ np.linalg.solve(covariance, moved)
+    own = np.diag(pairs)
+    once, twice = events * own, events @ own**2
+    variance = 2 * degrees + twice
+    third = 8 * degrees + 12 * twice + 6 * once @ pairs @ once
+    third += 4 * events @ pairs**3 @ events + events @ own**3
+    shape, scale = 4 * variance**3 / third**2, third / (2 * variance)
+    return float(gammaincc(shape, max(shape + (square - degrees) / scale, 0.0)))
 
 
 def _contrasts(shape: tuple[int, ...]) -> Floats:
