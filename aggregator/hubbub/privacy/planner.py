@@ -235,19 +235,17 @@ def ratio_error(
     """
     numerator, denominator = ratio
     share = numerator / denominator if denominator > 0 else -1.0
-    if question.kind == "vector" and question.size == 2 and numerator >= 0 < denominator <= 1:  # noqa: PLR2004 a rate
-        # Errors are shares of the range, which is twice the length.
-        return 2 * plan_row.population / denominator * sqrt(1 + share**2)
-    if question.kind != "values" or question.size > _MAX_RATIO_VALUES:
+    is_rate = question.kind == "vector" and question.size == 2 and numerator >= 0 < denominator <= 1  # noqa: PLR2004 two means
+    if not is_rate and (question.kind != "values" or question.size > _MAX_RATIO_VALUES):
         raise BadParameter(
             f"--ratio needs --values, {_MAX_RATIO_VALUES} at most, or --vector 2 LENGTH"
         )
-    if not 0 < numerator <= denominator <= 1:
+    if not is_rate and not 0 < numerator <= denominator <= 1:
         raise BadParameter(
             "--ratio: write two shares in (0, 1], the numerator's and then the larger "
             "denominator's: --ratio 0.1 0.4"
         )
-    if not is_apart:
+    if is_rate or not is_apart:
         variance, _ = _ratio_variances(question, plan_row, share, denominator)
         return sqrt(float(polyval(share, variance))) / denominator
     first, second = np.eye(question.size)[:2]
@@ -263,11 +261,15 @@ def ratio_error(
 def _ratio_variances(
     question: MetricDraft, plan_row: Row, ratio: float, denominator: float
 ) -> tuple[Floats, Floats]:
-    """Variances of shares of the reports, for a ratio of listed values.
+    """Variances of shares of the reports, for a ratio of listed values; or of a vector's two means.
 
     Returns that of numerator - ratio * denominator, whatever the true ratio, as coefficients of a
     polynomial in it; and the covariance of numerator and denominator if `ratio` is the true one.
     """
+    if question.kind == "vector":
+        # Errors are shares of the range, which is twice the length.
+        square_error = (2 * plan_row.population) ** 2
+        return np.array([square_error, 0.0, square_error]), square_error * np.eye(2)
     size, first = question.size, np.eye(question.size)[0]
     base = np.ones(size)
     if denominator < 1 and size > 2:  # noqa: PLR2004 others have none of both
@@ -301,9 +303,10 @@ def ratio_power(
     """Probability that the ratios of two arms, with `reports` each, are shown to differ.
 
     Each arm has its interval by `fieller`, `reach` standard errors to either end, at equally
-    probable estimates of numerator and denominator: few reports vary both, and a ratio is at most
-    1, so that the power is not that of a normal law.
+    probable estimates of numerator and denominator: few reports vary both, and a ratio of listed
+    values is at most 1, so that the power is not that of a normal law.
     """
+    most = None if question.kind == "vector" else 1.0
     scores = ndtri((np.arange(_NODES) + 0.5) / _NODES)
     scores /= scores.std()
     along, across = np.repeat(scores, _NODES), np.tile(scores, _NODES)
@@ -319,13 +322,15 @@ def ratio_power(
             variance[:, None],
             np.full_like(along, error**2),
             reach=reach,
+            most=most,
         )
-        arms.append(np.array([np.fmin(np.fmax(estimates, low), high), low, high]))
+        ends = np.array([np.fmin(np.fmax(estimates, low), high), low, high])
+        # A ratio without bound shows no difference.
+        arms.append(ends[:, np.isfinite(high)])
     control, moved = arms
-    _, low, high = difference_of(
-        np.repeat(control, len(along), axis=1), np.tile(moved, len(along)), (0.0, 1.0)
-    )
-    return float(((low > 0) | (high < 0)).mean())
+    sides = np.repeat(control, moved.shape[1], axis=1), np.tile(moved, control.shape[1])
+    _, low, high = difference_of(np.stack(sides, axis=1), (0.0, inf if most is None else most))
+    return float(((low > 0) | (high < 0)).sum() / len(along) ** 2)
 
 
 def _row_mechanism(plan_row: Row) -> AnyMechanism:

@@ -367,13 +367,10 @@ def _ratio_error(
     question: MetricDraft,
     metric: Metric | None,
     row: Row,
-    effect: float = 0.0,
 ) -> float:
-    """The standard error of the ratio by a row's mechanism; `effect` moves a rate up."""
-    numerator, denominator = options.ratio or (1.0, 1.0)
-    moved = numerator + denominator * effect, denominator
+    """The standard error of the ratio by a row's mechanism."""
     is_apart = options.apart or (metric is not None and isinstance(metric.value_kind, Retention))
-    return ratio_error(question, row, moved, is_apart=is_apart)
+    return ratio_error(question, row, options.ratio or (1.0, 1.0), is_apart=is_apart)
 
 
 def _with_progress(mechanisms: Collection[Step], options: PlanOptions) -> Iterable[Step]:
@@ -408,17 +405,18 @@ def _target(
                 stderrs = [error / reach_of(CONFIDENCE) for error in errors]
                 error_at = partial(np.interp, xp=(0.0, effect), fp=stderrs)
                 return detectable_effect(error_at, count, row.reports, fewest)
-            if options.ratio is not None and question.kind == "values":
+            if options.ratio is not None:
                 numerator, denominator = options.ratio
                 control = numerator / denominator
-                moved = control + (effect if 2 * control < 1 else -effect)
+                is_up = question.kind == "vector" or 2 * control < 1  # a rate has no end above
+                moved = control + (effect if is_up else -effect)
                 arm_reports = row.reports, row.reports
                 reach = reach_of(effect_confidence(CONFIDENCE, count, arm_reports, 1, fewest))
                 power = ratio_power(question, row, (control, moved), denominator, reach)
                 # The search needs the effect itself at the shown power, and more below it.
                 return effect * 10 ** (SHOWN_POWER - power)
-            error_of = partial(moved_error, question) if options.ratio is None else error_of_ratio
-            return detectable_effect(partial(error_of, row), count, row.reports, fewest)
+            moved_errors = partial(moved_error, question, row)
+            return detectable_effect(moved_errors, count, row.reports, fewest)
 
         return shows
     if percentiles := _percentiles(options, metric):
