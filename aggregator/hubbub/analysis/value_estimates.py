@@ -89,11 +89,8 @@ class ValueEstimates:
         largest number of reports from one device, the errors are for the population, and sampling
         adds repeats * t (1 - t / n); 0 means the reporters themselves.
         """
-        number = max(reports, 1)
-        variance, both = self.number_variance, self.number_covariance
-        growth = repeats - 2 * both / number
-        curvature = repeats / number - variance / number**2
-        counts = np.clip(self.estimates, 0.0, number)
+        growth, curvature = self.share_law(reports, repeats)
+        counts = np.minimum(np.maximum(self.estimates, 0.0), max(reports, 1))
         square = self.stderrs**2 + growth * counts - curvature * counts**2
         count_law = self.count_law and replace(self.count_law, sampled=repeats > 0)
         return replace(
@@ -105,6 +102,12 @@ class ValueEstimates:
             count_law=count_law if repeats <= 1 else None,
         )
 
+    def share_law(self, reports: int, repeats: int) -> tuple[float, float]:
+        """What `of_shares` adds to growth and curvature."""
+        number = max(reports, 1)
+        growth = repeats - 2 * self.number_covariance / number
+        return growth, repeats / number - self.number_variance / number**2
+
     def drawn(self, repeats: int) -> float:
         """What who reported adds to a mean's error, as a multiple of `sampled` by all reports."""
         return self.people_variance * repeats - self.included_people_variance
@@ -115,12 +118,11 @@ class ValueEstimates:
         curvature = self.curvature + further / max(reports, 1)
         return replace(self, growth=self.growth + further, curvature=curvature)
 
-    def skewness(self, shares: Floats) -> Floats:
-        """Third cumulant over variance at these shares, relative to a share of 0; in [-1, 1]."""
+    @property
+    def skewness_decline(self) -> float:
+        """How fast third cumulant over variance, 1 at a share of 0, declines with the share."""
         law = self.count_law
-        if law is None or 2 * law.q >= 1:
-            return np.ones_like(shares)
-        return np.clip(1 - 2 * (law.p - law.q) / (1 - 2 * law.q) * shares, -1, 1)
+        return 2 * (law.p - law.q) / (1 - 2 * law.q) if law and 2 * law.q < 1 else 0.0
 
     def between(
         self, reports: float, *, down: Floats | float, up: Floats | float

@@ -134,14 +134,10 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
     ]
     old = np.array([value.estimate for value in before.values]) / units[0]
     new = np.array([value.estimate for value in after.values]) / units[1]
-    difference, sides, hidden = new - old, [], (np.zeros(0), np.zeros(0))
+    difference, sides, hidden = new - old, None, None
     if before.figures and after.figures:
-        sides = [
-            (answer.figures.of_shares(answer.reports, answer.repeats), max(answer.reports, 1))
-            for answer in (before, after)
-            if answer.figures
-        ]
-        stderr = np.hypot(*(shares.stderrs / reports for shares, reports in sides))
+        sides = _Sides([(before, before.figures), (after, after.figures)])
+        stderr = np.sqrt(sides.variances.sum(axis=0))
         scores, hidden = _scores_without_change(sides, difference)
     else:
         stderr = np.sqrt(_variance(before) + _variance(after))
@@ -156,10 +152,11 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
     rises = difference >= 0
     lower, upper = np.where(rises, near, far), np.where(rises, far, near)
     if sides:
-        lower, upper = (reach_of_worth(reach, hidden) for reach in (lower, upper))
+        if hidden:
+            lower, upper = (reach_of_worth(reach, hidden) for reach in (lower, upper))
         low, high = _difference_ends(sides, lower, upper)
         # For a marked value the nearer end is at least one report away from 0.
-        least = np.minimum(np.abs(difference), 1 / min(reports for _, reports in sides))
+        least = np.minimum(np.abs(difference), 1 / sides.reports.min())
         np.maximum(low, least, out=low, where=changed & rises)
         np.minimum(high, -least, out=high, where=changed & ~rises)
     else:
@@ -197,102 +194,148 @@ def _scores(differences: Floats, stderrs: Floats) -> Floats:
     return np.divide(differences, stderrs, out=np.zeros_like(stderrs), where=stderrs > 0)
 
 
-_Side = tuple[ValueEstimates, int]
-"""The figures of shares on one side, and of how many reports they are."""
-_Skewed = tuple[Tail, Floats]
-"""The tail of one side, and how much of it is in the difference's, negative if opposite."""
+# Of each tail, which is nearly straight between neighbours; and for how many values at once.
+_KNOTS: Final = 64
+_AT_ONCE: Final = 4096
+_TINY: Final = 1e-300
 
-_HALVINGS: Final = 16
+
+class _Sides:
+    """Shares of the population on both sides, as by `ValueEstimates.of_shares`.
+
+    Both sides at once, since a call of numpy costs more than its work on a few values: arrays have
+    shape (2, values), or (2, 1). `variances` are of the shares, other errors in reports.
+    """
+
+    def __init__(self, answers: Sequence[tuple[Answer, ValueEstimates]]) -> None:
+        self.figures = [figures for _, figures in answers]
+        self.numbers = [(max(answer.reports, 1), answer.repeats) for answer, _ in answers]
+        self.reports = np.array([[float(reports)] for reports, _ in self.numbers])
+        further = [
+            (*figures.share_law(*number), figures.curvature)
+            for figures, number in zip(self.figures, self.numbers, strict=True)
+        ]
+        further_growth, further_curvature, curvature = np.array(further).T[..., None]
+        self.estimates, stderrs, self.absent, growth = np.array(
+            [(side.estimates, side.stderrs, side.absent, side.growth) for side in self.figures]
+        ).swapaxes(0, 1)
+        counts = np.minimum(np.maximum(self.estimates, 0.0), self.reports)
+        square = stderrs**2 + further_growth * counts - further_curvature * counts**2
+        self.variances = np.maximum(square, 0.0) / self.reports**2
+        self.growth, self.curvature = growth + further_growth, curvature + further_curvature
 
 
 def _scores_without_change(
-    sides: Sequence[_Side], differences: Floats
-) -> tuple[Floats, tuple[Floats, Floats]]:
+    sides: _Sides, differences: Floats
+) -> tuple[Floats, tuple[Floats, Floats] | None]:
     """Normal scores of the differences, if nothing changed.
 
     Errors are computed from the pooled share, since a side's own estimate understates the error
     where hardly any report holds a value; skewness and long tails lower the score. Also returns
-    the shares of the differences' variances from either side's secret number of dummies.
+    the shares of the differences' variances from either side's secret number of dummies, if any.
     """
-    people = sum(reports for _, reports in sides)
-    share = np.clip(sum(shares.estimates for shares, _ in sides) / people, 0.0, 1.0)
-    variances = [_variance_at(share, side) for side in sides]
-    total = variances[0] + variances[1]
+    reports = sides.reports
+    share = sides.estimates.sum(axis=0) / reports.sum()
+    share = np.minimum(np.maximum(share, 0.0), 1.0)
+    counts = share * reports
+    square = sides.absent**2 + sides.growth * counts - sides.curvature * counts**2
+    variances = np.maximum(square, 0.0) / reports**2
+    total = variances.sum(axis=0)
     stderr = np.sqrt(total)
     scores = _scores(np.abs(differences), stderr)
     # The third moment of a difference is that of one side less that of the other.
-    direction, cube = np.where(differences >= 0, 1.0, -1.0), stderr**3
-    tails = [
-        (tail, sign * shares.skewness(share) * _scores(variance * shares.absent / reports, cube))
-        for (shares, reports), variance, sign in zip(
-            sides, variances, (-direction, direction), strict=True
+    direction = np.where(differences >= 0, 1.0, -1.0)
+    tails = [_skew(figures) for figures in sides.figures]
+    if any(tails):
+        declines = np.array(
+            [
+                [figures.skewness_decline * (repeats <= 1)]
+                for figures, (_, repeats) in zip(sides.figures, sides.numbers, strict=True)
+            ]
         )
-        if (tail := _skew(shares))
-    ]
-    old_part, new_part = (_scores(_dummy_variance(share, side), total) for side in sides)
-    hidden = old_part, new_part
-    scores = worth_of(_equivalent_scores(scores, tails), hidden)
+        skewness = np.minimum(np.maximum(1 - declines * share, -1.0), 1.0)
+        weights = skewness * variances * sides.absent / (reports * np.maximum(stderr**3, _TINY))
+        weights *= np.array([-direction, direction])
+        pairs = [(tail, weight) for tail, weight in zip(tails, weights, strict=True) if tail]
+        scores = _equivalent_scores(scores, pairs)
+    hidden = None
+    if any(figures.number_variance or figures.noise_variance for figures in sides.figures):
+        old_part, new_part = (
+            _scores(_dummy_variance(share, figures) / number**2, total)
+            for figures, (number, _) in zip(sides.figures, sides.numbers, strict=True)
+        )
+        hidden = old_part, new_part
+        scores = worth_of(scores, hidden)
     return direction * scores, hidden
 
 
-def _variance_at(share: Floats, side: _Side) -> Floats:
-    """Variance of a side's share, if this share is true."""
-    shares, reports = side
-    counts = share * reports
-    variance = shares.absent**2 + shares.growth * counts - shares.curvature * counts**2
-    return np.maximum(variance, 0.0) / reports**2
-
-
-def _dummy_variance(share: Floats, side: _Side) -> Floats:
-    """The part of that from the side's secret number of dummies."""
-    shares, reports = side
-    number = shares.number_variance
+def _dummy_variance(share: Floats, figures: ValueEstimates) -> Floats:
+    """The part of an estimate's variance from the secret number of dummies, at this share."""
+    number = figures.number_variance
     # One more report moves the estimate by this, and the total by the share.
-    covariance = (shares.number_covariance / number if number else 0.0) - share
-    return (number * covariance**2 + shares.noise_variance) / reports**2
+    covariance = (figures.number_covariance / number if number else 0.0) - share
+    return number * covariance**2 + figures.noise_variance
 
 
-def _skew(shares: ValueEstimates) -> Tail | None:
+def _skew(figures: ValueEstimates) -> Tail | None:
     """The skewed tail of one side; None if symmetric (see `_dummy_variance`)."""
-    return None if shares.tail is None or shares.tail.down else shares.tail
+    return None if figures.tail is None or figures.tail.down else figures.tail
 
 
-def _equivalent_scores(scores: Floats, tails: Sequence[_Skewed]) -> Floats:
-    """Normal scores as improbable as the difference of sides with these tails."""
+def _equivalent_scores(scores: Floats, tails: Sequence[tuple[Tail, Floats]]) -> Floats:
+    """Normal scores as improbable as the difference of sides with these tails.
 
-    def further(worth: Floats) -> Floats:
-        parts = [weight * tail.excess(worth) for tail, weight in tails]
-        return np.maximum(sum(parts, np.zeros_like(worth)), 0.0)
-
-    # This is usual if both sides are equally large, since their tails cancel.
-    if not further(scores).any():
+    Of each side its tail, and how much of it is in the difference's, negative if opposite.
+    """
+    # Usual if both sides are equally large, since their tails cancel.
+    weights = np.array([weight for _, weight in tails])
+    at_scores = np.array([tail.excess(scores) for tail, _ in tails])
+    if not ((weights * at_scores).sum(axis=0) > 0).any():
         return scores
-    _, most = bisected(
-        np.zeros_like(scores), scores, lambda middle: middle + further(middle) < scores, _HALVINGS
-    )
-    return most
+    worth = [tail.worth[:: 1 + len(tail.worth) // _KNOTS] for tail, _ in tails]
+    knots = np.sort(np.concatenate([np.array([0.0, scores.max() + 1]), *worth]))
+    # One 0 at most, from which the knots rise.
+    knots = knots[knots.searchsorted(0.0, side="right") - 1 :]
+    excess = np.array([tail.excess(knots) for tail, _ in tails])
+    parts = []
+    for start in range(0, len(scores), _AT_ONCE):
+        rows = slice(start, start + _AT_ONCE)
+        reached = knots + np.maximum(weights[:, rows].T @ excess, 0.0)
+        right = np.maximum((reached >= scores[rows, None]).argmax(axis=1), 1)
+        row, left = np.arange(len(right)), right - 1
+        low, high = reached[row, left], reached[row, right]
+        part = (scores[rows] - low) / np.maximum(high - low, _TINY)
+        parts.append(knots[left] + part * (knots[right] - knots[left]))
+    answer: Floats = np.maximum(np.concatenate(parts), 0.0)
+    return answer
 
 
 def _difference_ends(
-    sides: Sequence[_Side], lower_reach: Floats, upper_reach: Floats
+    sides: _Sides, lower_reach: Floats, upper_reach: Floats
 ) -> tuple[Floats, Floats]:
     """Ends of the differences, from the ends of either side."""
     downs, ups = np.array([upper_reach, lower_reach]), np.array([lower_reach, upper_reach])
-    reports = np.array([[float(people)] for _, people in sides])
-    estimates = np.array([shares.estimates for shares, _ in sides])
-    counts = [shares.count_law for shares, _ in sides]
-    laws = [law for law in counts if law and law.has_equal_chances]
-    if len(laws) == len(sides):
-        low, high = equal_chance_ends(laws, np.clip(estimates, 0.0, reports), downs, ups)
+    reports, estimates = sides.reports, sides.estimates
+    laws = [
+        figures.count_law
+        for figures, (_, repeats) in zip(sides.figures, sides.numbers, strict=True)
+        if figures.count_law and not figures.count_law.dummies and repeats <= 1
+    ]
+    if len(laws) == len(sides.figures):
+        counts = np.minimum(np.maximum(estimates, 0.0), reports)
+        low, high = equal_chance_ends(laws, counts, downs, ups)
     else:
         low, high = np.array(
             [
-                replace(shares, tail=_skew(shares)).unbounded(people, down=down, up=up)
-                for (shares, people), down, up in zip(sides, downs, ups, strict=True)
+                replace(figures.of_shares(*number), tail=_skew(figures)).unbounded(
+                    number[0], down=down, up=up
+                )
+                for figures, number, down, up in zip(
+                    sides.figures, sides.numbers, downs, ups, strict=True
+                )
             ]
         ).transpose(1, 0, 2)
-    before, after = np.array([estimates / reports, low / reports, high / reports]).swapaxes(0, 1)
-    _, lows, highs = difference_of(before, after, (0.0, 1.0))
+    _, lows, highs = difference_of(np.array([estimates, low, high]) / reports, (0.0, 1.0))
     return lows, highs
 
 

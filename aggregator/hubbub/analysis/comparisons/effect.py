@@ -296,7 +296,7 @@ def _differences(
     else:
         for measure, before in control.figures.items():
             if before and (after := other.figures[measure]):
-                columns = difference_of(np.array(before), np.array(after), (0.0, control.most))
+                columns = difference_of(np.array([before, after]).T, (0.0, control.most))
                 difference, low, high = map(float, columns)
                 yield measure, before[0], after[0], (difference, low, high), ""
 

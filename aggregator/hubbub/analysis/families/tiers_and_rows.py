@@ -223,7 +223,7 @@ class Columns:
         for _ in range(_TRIES):
             # Regula falsi (Illinois): halves the weight of an end that stays.
             shift = last - shortfall * (last - least) / (shortfall - excess)
-            answer: Floats = np.clip(estimates - shift * variances, low, high)
+            answer: Floats = np.minimum(np.maximum(estimates - shift * variances, low), high)
             surplus = answer.sum() - self.reports
             if abs(surplus) <= _ROUNDING * self.reports:
                 break

@@ -70,8 +70,10 @@ def selection_reach(
     quantity by which the list is ordered; only that part of its error is pushed up.
     """
     plain = reach_of(confidence)
-    pushed, even = -ndtri(places / 2 * (1 - confidence)), -ndtri(places / 2)
-    own_scale, rest = np.sqrt(part), np.sqrt(1 - part) * plain
+    pushed: Floats = -ndtri(places * ((1 - confidence) / 2))
+    if part == 1:
+        return pushed
+    even, own_scale, rest = -ndtri(places / 2), np.sqrt(part), np.sqrt(1 - part) * plain
     answer: Floats = own_scale * even + np.hypot(own_scale * (pushed - even), rest)
     return answer
 
@@ -136,9 +138,7 @@ _FARTHEST: Final = 10.0
 _NO_WIDTH: Final = 1e-30
 
 
-def difference_of(
-    before: Floats, after: Floats, ends: tuple[float, float]
-) -> tuple[Floats, Floats, Floats]:
+def difference_of(sides: Floats, ends: tuple[float, float]) -> tuple[Floats, Floats, Floats]:
     """Differences of two independent estimates of numbers in a range, with their intervals.
 
     A difference is in the interval if two possible numbers have it that are, together, no further
@@ -147,17 +147,17 @@ def difference_of(
     93.8%, by the mixture of Self and Liang (1987): two errors count, each in one direction only.
 
     Args:
-        before: estimates, which may lie outside the range, and lows and highs of their intervals,
-            which the range may have cut off; shape (3, ...).
-        after: as `before`.
+        sides: estimates before and after, which may lie outside the range, and lows and highs of
+            their intervals, which the range may have cut off; shape (3, 2, ...).
         ends: of the range of either number; the high one may be infinite.
 
     Returns:
         Differences, lows and highs. Only a difference that no two numbers have is outside its
         interval.
     """
-    inside, down, up = _reaches_of(np.array([before, after]).swapaxes(0, 1), ends)
-    difference, widest, middle = after[0] - before[0], ends[1] - ends[0], inside[1] - inside[0]
+    inside, down, up = _reaches_of(sides, ends)
+    difference, middle = sides[0, 1] - sides[0, 0], inside[1] - inside[0]
+    widest = ends[1] - ends[0]
     # Upwards, the first number may be below its estimate and the second one above; or opposite.
     further, less = _both_reach(down, up[::-1], inside - ends[0], ends[1] - inside[::-1])
     low, high = np.minimum(middle - less, difference), np.maximum(middle + further, difference)

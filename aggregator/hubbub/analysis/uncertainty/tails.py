@@ -26,9 +26,9 @@ _MAX_SCORE: Final = 40.0
 # Ends are so near, in standard errors. Usually that takes four rounds; without lies some more.
 _CLOSE: Final = 2e-3
 _MAX_ROUNDS: Final = 16
-# Newton's steps from Wilson's end to one that is closer than `_CLOSE`; the chance of a support is
-# further from 0 and 1 than this logit.
-_NEWTON_STEPS: Final = 3
+# Measured: ends are then within .008 standard errors, where `scores` are off by more, and within
+# 1e-5 for dozens of supports; the chance of a support is further from 0 and 1 than this logit.
+_NEWTON_STEPS: Final = 2
 _MAX_LOGIT: Final = 25.0
 
 
@@ -89,7 +89,7 @@ class CountLaw:
         # Half of the rows of a long list have a low end of 0 at once: only others go on.
         answer, places = ends.copy(), np.arange(ends.size)
         for _ in range(_MAX_ROUNDS):
-            following = np.clip(ends + step, first, last)
+            following = np.minimum(np.maximum(ends + step, first), last)
             is_outside = (following < least) | (following > most)
             following = np.where(is_outside, (least + most) / 2, following)
             moved, ends = following - ends, following
@@ -101,10 +101,8 @@ class CountLaw:
             places, numbers, worth = places[going], numbers[going], worth[going]
             ends, moved, stderrs = ends[going], moved[going], stderrs[going]
             least, most, gaps = least[going], most[going], gaps[going]
-            before, gaps = (
-                gaps,
-                np.clip(self.scores(numbers, ends) - worth, -_MAX_SCORE, _MAX_SCORE),
-            )
+            before, gaps = gaps, self.scores(numbers, ends) - worth
+            gaps = np.minimum(np.maximum(gaps, -_MAX_SCORE), _MAX_SCORE)
             least, most = np.where(gaps > 0, ends, least), np.where(gaps > 0, most, ends)
             change = gaps - before
             has_slope = np.abs(change) > _NEAR**2
@@ -121,7 +119,7 @@ class CountLaw:
         if self.sampled:
             mean = self.reports * self.q + holders * (self.p - self.q)
             supports = supports - (mean - m * p)
-        x = np.clip(supports, _NEAR, m + n - _NEAR)
+        x = np.minimum(np.maximum(supports, _NEAR), m + n - _NEAR)
         # The tilt at which x is the mean: the positive root of a quadratic equation.
         odds, other_odds = p / (1 - p), q / (1 - q)
         square = odds * other_odds * (m + n - x)
@@ -170,19 +168,22 @@ def equal_chance_ends(
 ) -> tuple[Floats, Floats]:
     """As `between` of laws that `has_equal_chances`, at once; shapes (laws, values).
 
-    The chance at which `scores` are these scores is found from Wilson's ends (1927), which are
-    short of it by less than a score, by Newton's steps in the logit; the correction of r* hardly
-    adds to the slope.
+    The chance at which `scores` are these scores is found from Wilson's ends (1927), corrected for
+    skewness, by Newton's steps in the logit; the correction of r* hardly adds to the slope.
     """
     p, q, n = np.array([(law.p, law.q, law.reports) for law in laws]).T[..., None]
     slope, supports = p - q, estimates * (p - q) + n * q
     supports = np.array([supports - 0.5, supports + 0.5])
     worth = np.empty_like(supports)
     worth[0], worth[1] = down, np.negative(up)
-    x = np.clip(supports, _NEAR, n - _NEAR)
-    spread = np.sqrt(x * (n - x) / n)
-    middle = x + worth**2 / 2 - worth * np.hypot(spread, worth / 2)
-    own, logits = logit(x / n), logit(np.clip(middle / (n + worth**2), 0.0, 1.0))
+    x = np.minimum(np.maximum(supports, _NEAR), n - _NEAR)
+    spread, square = np.sqrt(x * (n - x) / n), worth**2
+    # Less than the number of supports, or of others, which is skewed.
+    shift, room = (1 - 2 * x / n) * (square - 1) / 6, np.minimum(x, n - x)
+    place = x - shift * room / (room + np.abs(shift))
+    middle = place + square / 2 - worth * np.sqrt(place * (n - place) / n + square / 4)
+    middle /= n + square
+    own, logits = logit(x / n), logit(np.minimum(np.maximum(middle, 0.0), 1.0))
     constant = x * np.log(x / n) + (n - x) * np.log1p(-x / n)
     # At the mean both sides of a ratio would vanish.
     min_gap, twice_spread = _NEAR / spread, 2 * spread
@@ -190,11 +191,12 @@ def equal_chance_ends(
         gaps = own - np.minimum(np.maximum(logits, -_MAX_LOGIT), _MAX_LOGIT)
         gaps = np.copysign(np.maximum(np.abs(gaps), min_gap), gaps)
         logits = own - gaps
-        deviance = constant - x * logits + n * np.logaddexp(0, logits)
+        odds = np.exp(logits)
+        deviance = constant - x * logits + n * np.log1p(odds)
         score = np.copysign(np.sqrt(np.maximum(2 * deviance, _NEAR**2 / 2)), gaps)
         ratio = np.sinh(gaps / 2) * twice_spread / score
         beyond = score + np.log(ratio) / score - worth
-        logits = logits + beyond * score / (x - n * expit(logits))
+        logits = logits + beyond * score / (x - n * odds / (1 + odds))
     chances = np.where(supports <= 0, 0.0, expit(logits))
     low, high = n * ((np.where(supports >= n, 1.0, chances) - q) / slope)
     return low, high
