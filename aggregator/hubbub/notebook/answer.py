@@ -1,6 +1,5 @@
 """An answer as an object: rows, a table for notebooks, data frames, and a picture by matplotlib."""
 
-import importlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from html import escape
@@ -334,7 +333,7 @@ class Answer(Sequence[Row]):
 
 def _library(name: str, package: str = "") -> Any:
     try:
-        return importlib.import_module(name)
+        return import_module(name)
     except ImportError as error:
         missing = package or name
         raise MissingDependency(

@@ -43,8 +43,8 @@ def error_of(low: float, high: float) -> float:
     return (high - low) / 4
 
 
-# Below this confidence an order is as good as unknown.
-_TELLING: Final = 0.95
+TELLING: Final = 0.95
+"""Below this confidence an order counts as unknown."""
 # Kinds of answers whose rows are in the metric's own unit.
 _OF_MEANS: Final = frozenset({"mean", "vector", "rate", "activity"})
 # Units that, for a mean, stand for the metric's own unit.
@@ -65,7 +65,7 @@ _FORMATTERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "level": lambda level: f"{level:z.2%}",
     "change": lambda change: f"{100 * change:+z.2f}",
     "probability": lambda chance: f"{chance:.2g}",
-    "confidence": lambda sure: rounded_down(sure) if sure >= _TELLING else "too close to call",
+    "confidence": lambda sure: rounded_down(sure) if sure >= TELLING else "too close to call",
     "epsilon": lambda epsilon: f"{epsilon:.3f}",
     "flag": lambda flag: "yes" if flag else "",
     "verdict": lambda flag: "yes" if flag else "NO",

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from hubbub.errors.grammar import several
 from hubbub.errors.printable import visible
-from hubbub.query_results.cell_text import error_of, is_of_means, number_text, rounded_down
+from hubbub.query_results.cell_text import TELLING, error_of, is_of_means, number_text, rounded_down
 from hubbub.query_results.columns import QueryName
 from hubbub.query_results.rows import Document, Row, percentile_name
 
@@ -167,8 +167,6 @@ def _sentence(parts: str, association: Document, document: Document) -> str:
 
 
 _DOUBT: Final = 1e-3
-# Below this confidence, as in the column "ahead", an order counts as unknown.
-_TELLING: Final = 0.95
 # The order of all values of a list.
 _CLOSE: Final = 'too close to call; "ahead" compares a value only with the next'
 _TWINS: Final = 5
@@ -241,7 +239,7 @@ def _percentile_sentences(answer: Document) -> Iterator[str]:
 
 def _top_sentences(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
     these, order = answer["set_confidence"], answer["order_confidence"]
-    if these < _TELLING:
+    if these < TELLING:
         yield (
             "for all these values together: both the set of the most frequent and its order are "
             f"{_CLOSE}"
@@ -255,7 +253,7 @@ def _top_sentences(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
             else f"these are the most frequent with a confidence of {rounded_down(these)} at least"
         ) + (
             f", in this order with {rounded_down(order)}"
-            if order >= _TELLING
+            if order >= TELLING
             else f"; their whole order is {_CLOSE}"
         )
     yield from answer["notes"]
