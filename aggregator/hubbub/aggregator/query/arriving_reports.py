@@ -7,7 +7,7 @@ from typing import Final
 from hubbub.aggregator.ingest.development_reports import Arrival
 from hubbub.aggregator.query.metric_answer import iso_time, stated_epsilon
 from hubbub.bundles import Bundle
-from hubbub.catalog import EPOCH_SECONDS
+from hubbub.catalog import EPOCH_SECONDS, Metric
 from hubbub.catalog.payload_meanings import meanings_of
 from hubbub.epochs import epoch_date
 
@@ -54,12 +54,11 @@ class Watched:
 
 def arriving_reports(bundle: Bundle, arrivals: Sequence[Arrival], notice: str) -> Watched:
     """Arrivals of this bundle's streams, in its words."""
-    of_bundle = [arrival for arrival in arrivals if arrival.window.stream in bundle.streams]
-    return Watched([_arrival_row(bundle, arrival) for arrival in of_bundle], notice)
+    streams = ((bundle.streams.get(arrival.window.stream), arrival) for arrival in arrivals)
+    return Watched([_arrival_row(stream, arrival) for stream, arrival in streams if stream], notice)
 
 
-def _arrival_row(bundle: Bundle, arrival: Arrival) -> Arrived:
-    stream = bundle.streams[arrival.window.stream]
+def _arrival_row(stream: Metric, arrival: Arrival) -> Arrived:
     meant = meanings_of(stream, arrival.payload, stream.candidates)
     return Arrived(
         number=arrival.number,

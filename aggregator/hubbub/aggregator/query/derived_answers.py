@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 from hubbub.aggregator.query.answer_types import Compared, Crossed, TopList
 from hubbub.aggregator.query.breakdowns import Part, notes_of_arms, parts_by
@@ -27,7 +28,6 @@ from hubbub.analysis.answering import to_shared_values
 from hubbub.analysis.comparisons import order_confidence
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.comparisons.cross import Cross, crossed
-from hubbub.analysis.comparisons.order_confidence import Top
 from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.analysis.percentiles import PercentileShift, percentile_shifts
 from hubbub.catalog import UNLISTED, Metric, epoch_at, reports_of_one
@@ -38,10 +38,7 @@ from hubbub.errors.grammar import several
 async def top(engine: QueryEngine, name: str, query: EstimateQuery, number: int) -> TopList:
     """The most frequent values, and the confidence in their order."""
     query, selection, answer = await engine.find_answer(name, query)
-
-    async def make() -> Top:
-        return await asyncio.to_thread(order_confidence.top, answer, number)
-
+    make = partial(asyncio.to_thread, order_confidence.top, answer, number)
     best = await engine.cached(
         ("top", query, number), selection, make, lambda best: len(best.values)
     )

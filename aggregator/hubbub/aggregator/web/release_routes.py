@@ -98,7 +98,7 @@ class TokenLine:
     groups: tuple[str, ...]
 
 
-def _releases_of_caller(request: Request, who: Who, engine: Questions) -> Releases:
+async def _releases_of_caller(request: Request, who: Who, engine: Questions) -> Releases:
     releases: Releases = request.app.state.releases
     return releases.for_viewer(who, engine.collected)
 
