@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
 from hubbub.catalog.crowds.crowd import noise_of
-from hubbub.privacy import lies_and_dummies_account
+from hubbub.privacy import lies_and_dummies_account, third_values_account
 from hubbub.privacy.lies_and_dummies_account import NoisyLies
 from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
@@ -73,6 +73,54 @@ def test_the_bound_for_third_values_is_at_least_the_exact_gain(
         # It hides something, or it would be of no use.
         prior = np.array([1, -1] * ((most + 1) // 2)) / (most + 1)
         assert views.gains(prior[None]).sum() < 0.7 * np.maximum(prior, 0).sum()
+
+
+def _gain_of_one(weights: list[int], values: int, none: int, one: int) -> Fraction:
+    """Over all counts of the values, what is above 0 of their chances' weighted sum.
+
+    `none` is the weight of 0 reports on all values together, and `one` that of 1; a value has 0, 1
+    or 2 dummies, of these `weights`.
+    """
+    low, middle, high = weights
+    all_weights = Fraction(sum(weights))
+    gain = max(one, 0) * high * all_weights ** (values - 1)  # a count of 3 shows it
+    for twos in range(values + 1):
+        for ones in range(values - twos + 1):
+            zeros = values - twos - ones
+            chance = Fraction(low) ** zeros * Fraction(middle) ** ones * Fraction(high) ** twos
+            reports = (Fraction(ones * low, middle) + Fraction(twos * middle, high)) / values
+            ways = comb(values, twos) * comb(values - twos, ones)
+            gain += ways * chance * max(none + one * reports, Fraction(0))
+    return gain / all_weights**values
+
+
+@pytest.mark.parametrize(("none", "one"), [(3, -1), (1, -3), (-1, 20)])
+def test_rare_coins_hide_no_more_than_all_counts(
+    none: int, one: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """V is above 0 for as few as 40 values, since each L is given away with a chance of 5e-4."""
+    monkeypatch.setattr(third_values_account, "_FFT_ERROR", 5e-4)
+    noise, values = CountNoise(30 << 32, 1), 40
+    weights = [weight // noise.weights[0] for weight in noise.weights]
+    exact = float(_gain_of_one(weights, values, none, one))
+    third = ThirdValues.of(law_of(noise), values, 0.03, 8, 20)
+    assert len(third.rare_law) > 1
+    bound = float(third.views(np.arange(2.0)).gains(np.array([[none, one]], dtype=float)).sum())
+    assert exact <= bound <= 1.1 * exact
+
+
+@pytest.mark.parametrize(
+    ("values", "theta", "law"), [(4094, 0.0668, (0.3907, 12)), (2650, 0.03, (0.73, 17))]
+)
+def test_rare_and_other_coins_add_up_to_all_reports(
+    values: int, theta: float, law: tuple[float, int]
+) -> None:
+    """The law of C, V and W together is that of a Poisson number; no chance of C is below 0."""
+    third = ThirdValues.of(_chances(*law), values, theta, 14, 140)
+    assert len(third.rare_law) > 40
+    mean = round(values * theta)
+    sums = third.views(np.arange(mean - 10.0, mean + 10.0)).mean.sum(axis=0)
+    assert sums == pytest.approx(1, abs=1e-9)
 
 
 def _joint(others: Iterator[int], d: int, local: float, law: Floats, m: int) -> Floats:
@@ -248,6 +296,9 @@ def test_epsilon_is_little_above_an_attack(  # noqa: PLR0917 a row
         pytest.param(20, 64, 3.0, (0.8373, 12), 1e-6, 0.76, marks=pytest.mark.thorough),
         pytest.param(300, 64, 4.0, (0.9439, 14), 1e-6, 0.9599, marks=pytest.mark.thorough),
         (2, 4096, 5.0, (0.2979, 6), 1e-8, 0.9102),
+        (34, 2088, 5.73, (0.4811, 14), 2e-12, 0.9359),
+        pytest.param(92, 1152, 7.21, (1.168, 18), 2.9e-7, 0.9534, marks=pytest.mark.thorough),
+        (300, 4096, 6.0, (0.3889, 11), 1e-12, 0.954),
         pytest.param(5, 4096, 5.0, (0.2865, 5), 1e-6, 0.9187, marks=pytest.mark.thorough),
         (12, 542, 5.0, (0.9957, 20), 3.2e-9, 0.5303),
         pytest.param(8, 572, 5.0, (0.6415, 17), 7.8e-12, 0.9833, marks=pytest.mark.thorough),

@@ -30,7 +30,13 @@ import numpy.typing as npt
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.binomials import binomial_tail, likely, likely_ends, pmf
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.privacy.third_values_account import AllCounts, Signals, ThirdValues, shifted_chances
+from hubbub.privacy.third_values_account import (
+    AllCounts,
+    OneThirdValue,
+    Signals,
+    ThirdValues,
+    shifted_chances,
+)
 from hubbub.privacy.two_values_account import TAILS
 
 # Each chance is a product of a few that are right to 1e-10.
@@ -52,6 +58,8 @@ _FEW: Final = 1000
 _CLOSE: Final = 5e-3
 # Of `cut`, how likely a count of third values is that is left out.
 _RARE: Final = 0.1
+
+_Third = OneThirdValue | ThirdValues | AllCounts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +142,10 @@ class NoisyLies:
         upper += 4 * self.cut
         if upper <= target or lower > target or len(self.starts) < len(self.numbers):
             return upper
-        return min(upper, self._between(t, target))
+        for third in self._thirds():
+            if third and upper > target:
+                upper = min(upper, self._between(t, target, third))
+        return upper
 
     def _omitted_mass(self, total: float, weight: float, chances: Floats) -> float:
         """Probability of s and x' that are not summed, if the person holds v."""
@@ -162,7 +173,7 @@ class NoisyLies:
             mask |= self.first @ on_first + self.even @ on_even > self.cut / len(mask)
         return mask
 
-    def _between(self, t: float, target: float) -> float:
+    def _between(self, t: float, target: float, third: _Third) -> float:
         """The same with what is known of L, but for T and rows where it hardly matters."""
         result, gains = 4 * self.cut, []
         for place, (total, weight, chances) in enumerate(self._some_totals):
@@ -176,10 +187,11 @@ class NoisyLies:
                 break
             remaining -= gain
             rows = np.flatnonzero(most > _CLOSE * target / most.size / len(self._some_totals))
-            if place not in self._views:
-                self._views[place] = self._view(place)
+            key = type(third), place
+            if key not in self._views:
+                self._views[key] = self._view(place, third)
             excess = self._excess_over(t, self._some_totals[place][0], rows)
-            result += float(self._views[place].gains(excess).sum() - upper[rows].sum())
+            result += float(self._views[key].gains(excess).sum() - upper[rows].sum())
         return result
 
     def _sums(self, t: float, total: float, chances: Floats) -> tuple[Floats, Floats]:
@@ -228,18 +240,15 @@ class NoisyLies:
         return list(self._totals(_BLOCKS, _BLOCK))
 
     @cached_property
-    def _views(self) -> dict[int, Signals]:
+    def _views(self) -> dict[tuple[type[_Third], int], Signals]:
         return {}
 
-    def _view(self, place: int) -> Signals:
+    def _view(self, place: int, source: _Third) -> Signals:
         """For a T, and each s, what is known of L, beside how likely s is."""
         total, _, chances = self._some_totals[place]
         on_third = total - self.numbers
         is_possible = (on_third >= 0) & (chances > 0)
-        if self.crowd.categories == 3:  # noqa: PLR2004 one third value, whose count is L
-            third = Signals.certain(shifted_chances(self.dummy_law, is_possible.sum())[:, ::-1])
-        else:
-            third = self._thirds.views(on_third[is_possible])
+        third = source.views(on_third[is_possible])
         mass = self._mass(total)[is_possible]
         third *= chances[is_possible] * mass
         sums = third.mean.sum(axis=1)
@@ -258,18 +267,36 @@ class NoisyLies:
         is_wide = width.sum(axis=1) > mean.sum(axis=1)
         return Signals(mean, np.where(is_wide[:, None], mean, width), deviation)
 
+    def _thirds(self) -> Iterator[_Third | None]:
+        """Yields accounts of third values, the fastest first; None for one that takes long."""
+        if self.crowd.categories == 3:  # noqa: PLR2004 one third value
+            yield OneThirdValue(self.dummy_law)
+            return
+        yield self._coins
+        yield self._all_counts
+
     @cached_property
-    def _thirds(self) -> ThirdValues | AllCounts:
-        d, m, hiding = self.crowd.categories, self.crowd.others, self.crowd.hiding
-        totals = _probable(m, hiding, self.cut) + 1
+    def _probable_totals(self) -> Floats:
+        return _probable(self.crowd.others, self.crowd.hiding, self.cut) + 1
+
+    @cached_property
+    def _of_third(self) -> tuple[tuple[float, ...], int, float, int]:
+        """Law of dummies, third values, theta, and the largest probable reports on a value."""
+        d, others, totals = self.crowd.categories, self.crowd.others, self._probable_totals
         most = int(likely_ends(totals[-1:], 1 / d, self.cut / d)[1][0])
-        values, theta = int(d) - 2, (m * hiding + 1) / d
-        size = int(totals[-1] - self.numbers[0]) + 1
-        law = tuple(self.dummy_law.tolist())
-        if counts := _all_counts(law, values, theta, most, size, _RARE * self.cut):
-            return counts
-        period = int(np.ptp(likely_ends(totals[[0, -1]], 1 - 2 / d, self.cut)))
-        return ThirdValues.of(self.dummy_law, values, theta, most, period)
+        theta = (others * self.crowd.hiding + 1) / d
+        return tuple(self.dummy_law.tolist()), int(d) - 2, theta, most
+
+    @cached_property
+    def _coins(self) -> ThirdValues:
+        _, values, theta, most = self._of_third
+        ends = likely_ends(self._probable_totals[[0, -1]], 1 - 2 / self.crowd.categories, self.cut)
+        return ThirdValues.of(self.dummy_law, values, theta, most, int(np.ptp(ends)))
+
+    @cached_property
+    def _all_counts(self) -> AllCounts | None:
+        size = int(self._probable_totals[-1] - self.numbers[0]) + 1
+        return _all_counts(*self._of_third, size, _RARE * self.cut)
 
 
 @lru_cache(maxsize=1)

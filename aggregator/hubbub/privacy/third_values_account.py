@@ -14,8 +14,19 @@ with C and W the sums over all values. So W coins hide L, with the prior of C th
 of a gives. Any a and h will do; a is found by taking from psi as much as possible, widest first,
 and of some h that counts whose coins vary most. Fewer coins hide less: blocks of W count as their
 least, and the other coins are given away.
-C is computed modulo a period, which adds chances and thus rounds up. W is, too, with a period that
-it exceeds less often than each L is given away for the transform's errors.
+Where reports on a value are few, the widest coins lose much of the values with z up to the mode of
+P, most of which have 0 reports, and few 1: psi is alike for all of them. Instead, such a value has
+one rare coin, with another chance of heads h', whenever psi(0) and psi(1) allow it. Of n values J
+have no rare coin, nearly always at most n - V. Then
+
+    L = C' + Binomial(V, h') + Binomial(W, h)
+
+where the law of C' is that of C, rare coins included, divided by Binomial(V, h'). Where J is more
+than n - V, this divides by J - n + V coins that are not there, each of which multiplies the sum of
+all sizes of chances by at most 1 / (1 - 2 h'). V is so small that for some e^u above that
+E e^(u (J - n + V)) is less than the transform's errors.
+C' is computed modulo a period, which adds chances and thus rounds up. So is W, whose period is
+exceeded as rarely. In all these cases L is given away: each L is, so often as errors may add up to.
 
 Where few reports are on each value, all counts are summed: z matters only by how many values are of
 each kind of psi. Signals that are alike become one row, M. Let v be one of them, made as likely as
@@ -37,13 +48,14 @@ from scipy.fft import irfft, irfft2, next_fast_len, rfft, rfft2
 from scipy.special import gammaln, xlogy
 
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.binomials import pmf
+from hubbub.analysis.binomials import likely, pmf
 
 # The least w above 0, beside the variance of what a count leaves unknown; and the others.
 _UNIT: Final = 0.6
 _WIDTHS: Final[tuple[int, ...]] = tuple(range(10, 0, -1))
-# Some h, the chances of heads.
+# Some h, the chances of heads; and the largest h'.
 _HEADS: Final = (0.35, 0.45, 0.5)
+_MAX_RARE: Final = 0.25
 # How much is taken from psi in each round, of what may be.
 _SHARES: Final = (0.2, 0.2, 0.3, 0.3, 0.5, 0.5, 1.0)
 # Where there are more third values, the reports on the others are given away.
@@ -53,16 +65,18 @@ _TILTS: Final = np.geomspace(1e-3, 5, 99)[:, None]
 # Of the law of W, where blocks begin.
 _QUANTILES: Final = (*np.logspace(-16, -2, 8), *np.linspace(0.05, 0.95, 10))
 # Of the largest of such chances: what is left out, since at the ends few places are near.
-_RARE: Final = 1e-12
-# What is added to each chance that comes out of a transform.
+_RARE: Final = 1e-17
+# What is added to each chance that comes out of a transform, and how often L is given away.
 _FFT_ERROR: Final = 1e-14
 
-# All counts are summed of so many reports, of so many numbers on a value, and of so many reports
-# times values, at most; merged by the first of these shares that leaves so few rows.
+# All counts are summed of so many reports, and of so many numbers on a value, at most; merged by
+# the first of these shares that leaves so few rows. Where reports times values are more than
+# `_CELLS`, coins are closer than large shares.
 _MAX_REPORTS: Final = 100
 _SIZE: Final = 300
 _CELLS: Final = 60_000
 _ALIKE: Final = {0.03: 3_000, 0.1: 3_000, 0.2: 30_000}
+_ALIKE_OF_MANY: Final = {0.03: 20_000}
 # By how much more rows are merged that are less than so many times as likely as what is left out.
 _COARSE: Final = 4.0
 _FREQUENT: Final = 1e5
@@ -208,14 +222,14 @@ class AllCounts:
 
         None if there are many counts.
         """
-        if size > _MAX_REPORTS or len(law) + most > _SIZE or values * size > _CELLS:
+        if size > _MAX_REPORTS or len(law) + most > _SIZE:
             return None
         psi = shifted_chances(law, most + 1) * poisson(np.arange(most + 1.0), theta)
         kinds = Signals.certain(psi[psi.sum(axis=1) > rare / values]).merged(_ALIKE_KINDS)
         kinds = kinds[np.argsort(kinds.mean.sum(axis=1))]
         chances = kinds.mean.sum(axis=1)
         shares = chances / np.cumsum(chances[::-1])[::-1]
-        for alike, max_rows in _ALIKE.items():
+        for alike, max_rows in (_ALIKE if values * size <= _CELLS else _ALIKE_OF_MANY).items():
             used = np.zeros(1, dtype=np.intp)
             signals = Signals.certain(np.full((1, 1), chances.sum() ** values))
             for place, chance in enumerate(chances.tolist()):
@@ -238,11 +252,23 @@ class AllCounts:
 
 
 @dataclass(frozen=True)
+class OneThirdValue:
+    """The law of the dummies of the only third value, whose count is that of L and these."""
+
+    dummy_law: Floats
+
+    def views(self, on_third: Floats) -> Signals:
+        """For each count its chance for each L, which are in descending order without gaps."""
+        return Signals.certain(shifted_chances(self.dummy_law, len(on_third))[:, ::-1])
+
+
+@dataclass(frozen=True)
 class ThirdValues:
-    """Blocks of W; `mean` is that of L, as a Poisson number."""
+    """Blocks of W; `mean` is that of L, as a Poisson number, `rare_law` that of V coins."""
 
     mean: float
     blocks: tuple["CoinBlock", ...]
+    rare_law: Floats
 
     @classmethod
     def of(cls, law: Floats, values: int, theta: float, most: int, period: int) -> Self:
@@ -253,19 +279,33 @@ class ThirdValues:
         listed, reach = min(values, _VALUES), len(law) // 2
         variance = float(law @ (np.arange(len(law)) - reach) ** 2)
         unit = max(1, round(_UNIT * theta * variance / (theta + variance)))
-        reports = poisson(np.arange(most + 1.0), theta)
+        psi = shifted_chances(law, most + 1) * poisson(np.arange(most + 1.0), theta)
+        rare = min(float(psi[reach, 1] / psi[reach, :2].sum()), _MAX_RARE)
         widths = np.arange(_WIDTHS[0] + 1)
-        heads, value_law = max(
-            ((heads, _part_sum(law, reports, unit, heads)) for heads in _HEADS),
-            key=lambda option: option[0] * (1 - option[0]) * float(widths @ option[1].sum(axis=1)),
-        )
+
+        def coin_variance(option: tuple[int, float, Floats]) -> float:
+            rare_count, heads, parts = option
+            coins = listed * unit * float(widths @ parts.sum(axis=1))
+            return coins * heads * (1 - heads) + rare_count * rare * (1 - rare)
+
+        options = [
+            (rare_count, heads, _part_sum(psi, first_row, unit, heads))
+            for rare_count, first_row in (
+                (0, 0),
+                (_certain_coins(psi[: reach + 1, :2], rare, listed), reach + 1),
+            )
+            for heads in _HEADS
+        ]
+        rare_count, heads, value_law = max(options, key=coin_variance)
         period = next_fast_len(max(period, most + 1), real=True)
         growth = np.log(np.exp(_TILTS * widths) @ value_law.sum(axis=1))
         max_units = float(((listed * growth[:, None] - np.log(_FFT_ERROR / 2)) / _TILTS).min())
         padded = np.zeros((next_fast_len(int(max_units) + len(widths), real=True), period))
         padded[: len(widths), : most + 1] = value_law
         turns = np.exp(-2j * np.pi * np.arange(period // 2 + 1) / period)
-        spectrum = rfft2(padded) ** listed * np.exp((values - listed) * theta * (turns - 1))
+        rare_turns = (1 - rare + rare * turns) ** (rare_count / listed)
+        spectrum = (rfft2(padded) / rare_turns) ** listed
+        spectrum *= np.exp((values - listed) * theta * (turns - 1))
         chances = np.maximum(irfft2(spectrum, padded.shape), 0.0)
         cumulative = np.cumsum(chances.sum(axis=1))
         starts = np.union1d([0], np.searchsorted(cumulative, _QUANTILES)).tolist()
@@ -278,29 +318,33 @@ class ThirdValues:
             CoinBlock(start * unit, heads, np.maximum(law_of_c, 0.0) + _FFT_ERROR)
             for start, law_of_c in zip(starts, laws_of_c, strict=True)
         ]
-        return cls(values * theta, tuple(blocks))
+        rare_most = likely(rare_count, rare, _FFT_ERROR / 8)[-1]
+        rare_law = pmf(np.arange(rare_most + 1), rare_count, rare)
+        return cls(values * theta, tuple(blocks), rare_law)
 
     def views(self, on_third: Floats) -> Signals:
         """As those of `AllCounts`."""
-        views = np.concatenate([block.views(on_third) for block in self.blocks], axis=1)
+        parts = [block.views(on_third, self.rare_law) for block in self.blocks]
+        views = np.concatenate([_FFT_ERROR * np.eye(len(on_third)), *parts], axis=1)
         views = views[:, views.any(axis=0)]
         return Signals.certain(views.T / poisson(on_third, self.mean))
 
 
 @dataclass(frozen=True)
 class CoinBlock:
-    """The least W of a block, h, and chances of C modulo their number."""
+    """The least W of a block, h, and chances of C' modulo their number."""
 
     coins: int
     heads: float
     chances: Floats
 
-    def views(self, on_third: Floats) -> Floats:
-        """For each L the chances of each C."""
-        c = np.arange(on_third.min() - self.coins, on_third.max() + 1)
-        heads = np.append(pmf(np.arange(self.coins + 1), self.coins, self.heads), 0.0)
+    def views(self, on_third: Floats, rare_law: Floats) -> Floats:
+        """For each L the chances of each C'."""
+        coins = pmf(np.arange(self.coins + 1), self.coins, self.heads)
+        heads = np.append(np.convolve(coins, rare_law), 0.0)
+        c = np.arange(on_third.min() - len(heads) + 2, on_third.max() + 1)
         numbers = (on_third[:, None] - c).astype(np.intp)
-        numbers[(numbers < 0) | (numbers > self.coins)] = self.coins + 1
+        numbers[(numbers < 0) | (numbers >= len(heads))] = len(heads) - 1
         views: Floats = heads[numbers] * self.chances[c.astype(np.intp) % len(self.chances)]
         return views
 
@@ -318,12 +362,27 @@ def shifted_chances(law: Floats, numbers: int) -> Floats:
     return np.where(is_inside, law[np.clip(indexes, 0, len(law) - 1)], 0.0)
 
 
-def _part_sum(law: Floats, reports: Floats, unit: int, heads: float) -> Floats:
-    """The sum of a(c, w) over all z, for w in units and c: what the sum of psi is parted into."""
-    k = np.arange(len(reports))
-    remainder = shifted_chances(law, len(reports)) * reports
+def _certain_coins(psi: Floats, rare: float, values: int) -> int:
+    """V: how many of the values have a rare coin, but with a chance below the transform's errors.
+
+    `psi` has a row for each z that may have a rare coin, of the chances of 0 and 1.
+    """
+    chance = float((psi / (1 - rare, rare)).min(axis=1).sum())
+    tilts = _TILTS[-np.log(1 - 2 * rare) <= _TILTS]
+    growth = values * np.log(chance + (1 - chance) * np.exp(tilts))
+    without = float(((growth - np.log(_FFT_ERROR / 8)) / tilts).min())
+    return max(values - 1 - int(without), 0)
+
+
+def _part_sum(psi: Floats, first_row: int, unit: int, heads: float) -> Floats:
+    """The sum of a(c, w) over all z, for w in units and c: what the sum of psi is parted into.
+
+    Rows of psi before `first_row` get no coins.
+    """
+    k = np.arange(psi.shape[1])
+    certain, remainder = psi[:first_row].sum(axis=0), psi[first_row:].copy()
     middles = remainder @ k / np.maximum(remainder.sum(axis=1), 1e-300)
-    parts = np.zeros((_WIDTHS[0] + 1, len(reports)))
+    parts = np.zeros((_WIDTHS[0] + 1, len(k)))
     reach = int(4 * unit**0.5) + 2
     for units in _WIDTHS:
         width = units * unit
@@ -332,12 +391,12 @@ def _part_sum(law: Floats, reports: Floats, unit: int, heads: float) -> Floats:
         for share in _SHARES:
             for offset in sorted(range(-reach, reach + 1), key=abs):
                 starts = first + offset
-                rows = np.flatnonzero((starts >= 0) & (starts + width < len(reports)))
+                rows = np.flatnonzero((starts >= 0) & (starts + width < len(k)))
                 places = rows[:, None], starts[rows, None] + np.arange(width + 1)
                 most = share * (remainder[places] / coins).min(axis=1, initial=1.0)
                 remainder[places] = np.maximum(remainder[places] - most[:, None] * coins, 0.0)
                 np.add.at(parts[units], starts[rows], most)
-    parts[0] = remainder.sum(axis=0)
+    parts[0] = certain + remainder.sum(axis=0)
     return parts
 
 
