@@ -2,7 +2,7 @@
 
 import pytest
 
-from hubbub.cli.commands.simulate_days import miss_text
+from hubbub.cli.commands.simulate import miss_text
 from hubbub.cli.demonstration import interval_text
 
 

@@ -118,7 +118,7 @@ def rehearse_days(
         yield _run(bundle, metric, days, truth, confidence=confidence, rng=rng)
 
 
-def summary_of(runs: Sequence[DayRun]) -> DaySummary:
+def summary_of_days(runs: Sequence[DayRun]) -> DaySummary:
     """Errors and coverage over all runs."""
     raw, lines = Comparison(), Comparison()
     steps = 0
