@@ -41,13 +41,18 @@ def test_the_blind_process_runs_exactly_the_documented_packages() -> None:
     assert sorted(re.findall(r"`(\w+)`", sentence)) == done.stdout.split()
 
 
+EXTRAS = "authlib joserfc httpx2 pyarrow opendp"
+
+
 @pytest.mark.parametrize(
     ("process", "without"),
     [
-        # What questions of a few metrics need is loaded by the first of them.
-        ("aggregator.__main__", "scipy.stats scipy.signal scipy.optimize dp_accounting"),
-        # Of extras, which an installation may not have.
-        ("aggregator.__main__", "authlib joserfc httpx2 pyarrow opendp"),
+        (
+            "aggregator.__main__",
+            # What questions of a few metrics need is loaded by the first of them; extras are what
+            # an installation may not have.
+            f"scipy.stats scipy.signal scipy.optimize dp_accounting {EXTRAS}",
+        ),
         # Of these there is one a processor.
         ("aggregator.ingest.opener_process", "numpy redis grpc google prometheus_client"),
     ],

@@ -481,7 +481,7 @@ def test_the_demo_refuses_before_it_starts(hubbub: Hubbub) -> None:
         "query",
         "status",
         "shuffler",
-        "aggregator",
+        pytest.param("aggregator", marks=pytest.mark.thorough),
         "rappor",
         "rappor decode",
     ],

@@ -293,13 +293,8 @@ def test_dummies_that_fix_a_sum_are_sealed_too(tmp_path: Path) -> None:
         _read(tmp_path, f"{text}{law}14680\n")
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        pytest.param('dummies = "auto"', marks=pytest.mark.thorough),
-        NOISE,
-    ],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("more", ['dummies = "auto"', NOISE])
 def test_noise_dummies_of_parts_name_each_cell_of_all_parts(tmp_path: Path, more: str) -> None:
     """With "auto" since the exact errors of tables of two are smaller."""
     text = THEME.replace(VALUES, PARTS)

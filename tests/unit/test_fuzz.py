@@ -50,7 +50,7 @@ def targets() -> dict[str, Target]:
 Run = Callable[[str], None]
 
 
-@pytest.fixture(params=[0.2, pytest.param(1.0, marks=pytest.mark.thorough)])
+@pytest.fixture(params=[0.1, pytest.param(1.0, marks=pytest.mark.thorough)])
 def run_target(request: pytest.FixtureRequest, targets: dict[str, Target]) -> Run:
     """Gives a target its examples and corpus, and this share of its number of damaged inputs."""
 

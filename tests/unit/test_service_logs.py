@@ -80,7 +80,9 @@ asyncio.run(live())
 """
 
 
-@pytest.mark.parametrize("role", ["shuffler", "aggregator"])
+@pytest.mark.parametrize(
+    "role", ["shuffler", pytest.param("aggregator", marks=pytest.mark.thorough)]
+)
 def test_no_stranger_writes_into_a_services_log_or_past_it(role: str, tmp_path: Path) -> None:
     """Neither by metadata that is no text nor by a handshake that fails."""
     write_certificates(tmp_path, {})
