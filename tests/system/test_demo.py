@@ -6,6 +6,7 @@ import os
 import re
 import ssl
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from tests.support.waiting import HANG_SECONDS, eventually
 
 pytestmark = pytest.mark.thorough
 
-DEVICES = 1200
+DEVICES = 150
 
 
 class WithoutKeptEstimates(LocalRun):
@@ -35,11 +36,13 @@ class WithoutKeptEstimates(LocalRun):
 
 @pytest.fixture(scope="module")
 def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes], list[bytes]]:
-    """A run of a thousand devices: its folder, the two Redis dumps, and every payload sent."""
-    home = tmp_path_factory.mktemp("whole") / "home"
+    """A run of some devices: its folder, the two Redis dumps, and every payload sent."""
+    home, catalog = tmp_path_factory.mktemp("whole") / "home", demo_catalog()
+    for name, declared in catalog.metrics.items():
+        catalog.metrics[name] = replace(declared, min_batch=100)
     os.environ["PYTHONPROFILEIMPORTTIME"] = "1"  # every import of a service goes to its log
     try:
-        with WithoutKeptEstimates(home, demo_catalog(), Ports.free()) as run:
+        with WithoutKeptEstimates(home, catalog, Ports.free()) as run:
             transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
             payloads = []
             for person in people(DEVICES):
