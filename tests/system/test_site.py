@@ -16,7 +16,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 import pytest
 
 from docs.site.__main__ import CONFIGURATION, main
-from docs.site.gather import PROJECT, gather
+from docs.site.gather import PROJECT
 from hubbub.installation.child_process import free_port
 from tests.interfaces.browser import chromium
 from tests.support import web
@@ -153,9 +153,9 @@ def test_broken_links_end_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def gather_broken_links(pages: Path) -> None:
-        gather(pages)
-        wrong = "[a page](nowhere.md) and [a part](glossary.md#nothing)"
-        (pages / "glossary.md").write_text(f"# Glossary\n\n{wrong}\n")
+        pages.mkdir()
+        wrong = "[a page](nowhere.md) and [a part](index.md#nothing)"
+        (pages / "index.md").write_text(f"# Documentation\n\n{wrong}\n")
 
     monkeypatch.setattr("docs.site.__main__.gather", gather_broken_links)
     monkeypatch.setattr("sys.argv", ["docs.site", "--build", "--out", str(tmp_path)])
