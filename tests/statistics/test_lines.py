@@ -25,7 +25,7 @@ PEOPLE, DAYS = 100_000, 128
 FIRST = 20_000
 
 
-def _errors(panel: Panel, people: int, epsilon: float, runs: int = 12) -> tuple[float, float]:
+def _errors(panel: Panel, people: int, epsilon: float, runs: int) -> tuple[float, float]:
     """Root of the mean square error of a day's share: of the line, and of the days alone."""
     chance = np.random.default_rng(11)
     lines, days = [], []
@@ -46,9 +46,9 @@ def test_one_day_per_period_with_a_line_has_the_promised_error(panel: Panel, mos
 
 
 @pytest.mark.parametrize("panel", [flat, rising, walking, seasonal, stepping])
-@pytest.mark.parametrize(("people", "epsilon"), [(20_000, 4.0), (1_000_000, 4.0)])
-def test_a_line_is_never_worse_than_the_days(panel: Panel, people: int, epsilon: float) -> None:
-    line, days = _errors(panel, people, epsilon, runs=5)
+@pytest.mark.parametrize("people", [20_000, 1_000_000])
+def test_a_line_is_never_worse_than_the_days(panel: Panel, people: int) -> None:
+    line, days = _errors(panel, people, 4.0, runs=2)
     assert line <= days
 
 
@@ -120,14 +120,13 @@ def test_a_step_that_may_be_on_any_day_of_few_leaves_none_to_search() -> None:
         assert np.isfinite([line.middle, line.low, line.high]).all()
 
 
-@pytest.mark.parametrize(("away", "nominal"), [(5.0, 0.95), (3.4, 0.8)])
-def test_a_day_unlike_all_others_is_inside_its_band(away: float, nominal: float) -> None:
-    """So many of its errors away for one day of 60."""
+def test_a_day_unlike_all_others_is_inside_its_band() -> None:
+    """In 80% of 60 days with one that is 3.4 errors away; 5 errors are a calibration's."""
     chance, truth = np.random.default_rng(1), np.full(60, 0.2)
-    truth[30] += away * 0.049
+    truth[30] += 3.4 * 0.049
     holds = 0
     for _ in range(40):
         estimates = truth + chance.normal(0.0, 0.049, 60)
         line = line_through(range(18_000, 18_060), estimates, np.full(60, 0.049**2), 0.95)
         holds += bool(line.low[30] <= truth[30] <= line.high[30])
-    assert holds >= binom.ppf(1e-6, 40, nominal)
+    assert holds >= binom.ppf(1e-6, 40, 0.8)
