@@ -146,20 +146,10 @@ def test_no_string_is_likely_among_uninformative_reports() -> None:
     assert not likely_strings(places, discover(places), 0.2)
 
 
-def test_the_caller_chooses_the_accepted_share_of_false_strings() -> None:
-    totals = draw(TREE, ["the"], [2000], np.random.default_rng(1))
-    assert _likely(TREE, totals, 0.1) == ()
-    for share in (0.0, 1.0, -1.0, nan):
-        with pytest.raises(BadParameter, match=r"outside \(0, 1\)"):
-            _likely(TREE, totals, share)
-    other = ProjectiveResponse(4.0, 2)
-    other_totals = Totals(cells=(1,) * other.layout.size, reports=other.layout.size)
-    with pytest.raises(BadParameter, match='projective finds no strings: leave "likely" out'):
-        likely([(other, other_totals)], answer(other, other_totals, ["a", "b"]), 0.5)
-
-
-def test_likely_strings_reuse_the_search_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    totals = draw(TREE, WORDS, COUNTS[0], np.random.default_rng(1))
+def test_the_caller_chooses_the_accepted_share_of_false_strings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And likely strings reuse the search of the answer."""
     searched: list[Places] = []
 
     def counted(places: Places) -> list[Found]:
@@ -167,5 +157,14 @@ def test_likely_strings_reuse_the_search_of_the_answer(monkeypatch: pytest.Monke
         return discover(places)
 
     monkeypatch.setattr("hubbub.analysis.families.prefix_tree.discover", counted)
-    assert _likely(TREE, totals, 0.5)
+    totals = draw(TREE, ["the"], [2000], np.random.default_rng(1))
+    answered = answer(TREE, totals, None)
+    assert likely([(TREE, totals)], answered, 0.1) == ()
     assert len(searched) == 1
+    for share in (0.0, 1.0, -1.0, nan):
+        with pytest.raises(BadParameter, match=r"outside \(0, 1\)"):
+            likely([(TREE, totals)], answered, share)
+    other = ProjectiveResponse(4.0, 2)
+    other_totals = Totals(cells=(1,) * other.layout.size, reports=other.layout.size)
+    with pytest.raises(BadParameter, match='projective finds no strings: leave "likely" out'):
+        likely([(other, other_totals)], answer(other, other_totals, ["a", "b"]), 0.5)
