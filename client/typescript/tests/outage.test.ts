@@ -6,6 +6,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { text } from "node:stream/consumers";
+import { createServer as createTlsServer } from "node:tls";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import test, { after, type TestContext } from "node:test";
@@ -109,6 +110,21 @@ for (const [caseName, address] of Object.entries(NO_NETWORK)) {
     assert.deepEqual(nextClient.dropped, {});
   });
 }
+
+test("the message of a failed connection contains the code of the failed step", async () => {
+  const withoutCertificate = createTlsServer().unref().listen(0, "127.0.0.1");
+  await once(withoutCertificate, "listening");
+  const { port } = withoutCertificate.address() as AddressInfo;
+  const codes = {
+    [`https://127.0.0.1:${port}`]: /\((EPROTO|ERR_SSL)/,
+    "https://127.0.0.1:1": /ECONN/,
+  };
+  for (const [address, message] of Object.entries(codes)) {
+    const transport = httpsTransport(address, null);
+    await assert.rejects(transport.post(new Uint8Array(1), AbortSignal.timeout(9000)), { message });
+  }
+  withoutCertificate.close();
+});
 
 test("a slow network is reached by flush(), which waits longer each time", async (context) => {
   const transport = httpsTransport(BLACK_HOLE, null);

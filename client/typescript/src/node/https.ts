@@ -103,7 +103,11 @@ export function httpsPost(roots: string | readonly string[] | null): Post {
     } catch (error) {
       if (error instanceof TryAgain) throw error;
       if (signal.aborted) throw tooLate();
-      throw new TryAgain(reason);
+      const failure = new TryAgain(reason);
+      // Node's code names the failed step, such as ECONNREFUSED or ERR_TLS_CERT_ALTNAME_INVALID.
+      const { code } = error as NodeJS.ErrnoException;
+      if (code) failure.message += ` (${code})`;
+      throw failure;
     } finally {
       clearTimeout(timer);
       agent.destroy();
