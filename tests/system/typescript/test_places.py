@@ -206,6 +206,18 @@ def test_service_workers_need_their_own_entry_and_the_pages_names_it(
     counted(up, "service", 2)
 
 
+def test_a_page_whose_caches_are_taken_away_reports_nothing_and_throws_nothing(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    device.add_init_script("Object.defineProperty(window, 'caches', { value: undefined })")
+    page = device.new_page()
+    page.goto(origin)
+    with page.expect_console_message(lambda line: "nothing is reported" in line.text):
+        page.evaluate(OPEN, door)
+    assert page.evaluate("client.report('theme', 'dark')") == "no_state"
+    assert page.evaluate("client.close()") is True
+
+
 def test_a_page_without_https_reports_nothing_and_throws_nothing(
     device: BrowserContext, site: Path
 ) -> None:

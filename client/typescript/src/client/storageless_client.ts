@@ -3,7 +3,8 @@
  * is "no_state", and nothing is sent.
  */
 import type { Bundle } from "../catalog/bundle.js";
-import { NotLoaded, StateUnusable, TryAgain, UNREACHABLE } from "../errors.js";
+import { BadParameter, BundleRefused, StateUnusable, TryAgain, UNREACHABLE } from "../errors.js";
+import { readable } from "./background.js";
 import { Client, type Options } from "./client.js";
 import { BundleUnavailable } from "./options.js";
 import type { Storage } from "./storage.js";
@@ -30,16 +31,16 @@ export function storagelessClient(options: Options, isPrivate = false): Promise<
 
 /**
  * The client that `start` opens; if the environment prevents the start, a client that reports
- * nothing, and warns once with the reason. @throws the error of `start`, for any other error or if
- * strict.
+ * nothing, and warns once with the reason. @throws the error of `start`, for a mistake of the app, a
+ * refused bundle, or if strict.
  */
 export async function started(options: Options, start: () => Promise<Client>): Promise<Client> {
   try {
     return await start();
   } catch (error) {
-    const isPrevented = error instanceof BundleUnavailable || error instanceof NotLoaded;
-    if (options.strict || !isPrevented) throw error;
-    return clientWithout(options, error.message);
+    const isRefused = error instanceof BundleRefused && !(error instanceof BundleUnavailable);
+    if (options.strict || isRefused || error instanceof BadParameter) throw error;
+    return clientWithout(options, readable(error));
   }
 }
 
