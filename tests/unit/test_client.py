@@ -160,6 +160,23 @@ def test_calls_from_the_end_of_the_stack_damage_no_state(signed: Signed, tmp_pat
     again.close(0)
 
 
+def test_a_start_from_the_end_of_the_stack_reports(signed: Signed, tmp_path: Path) -> None:
+    """It reported nothing until the next start of the app."""
+    outcomes: list[Outcome] = []
+
+    def dive(frames_left: int) -> None:
+        if frames_left:
+            dive(frames_left - 1)
+            return
+        arguments: Any = {"shuffler": "http://127.0.0.1:1", "strict": False}
+        client = Client.from_bundle(signed.path, state_dir=tmp_path / "state", **arguments)
+        outcomes.append(client.report("theme", "dark"))
+        client.close(0)
+
+    dive(sys.getrecursionlimit() - len(traceback.extract_stack()) - 60)
+    assert outcomes == [Outcome.QUEUED]
+
+
 def test_a_client_says_why_it_is_not_pickled(client_of: ClientOf) -> None:
     client = client_of(FakeShuffler())
     for copied in (pickle.dumps, copy.copy, copy.deepcopy):

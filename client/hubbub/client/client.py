@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from hubbub.bundles import Bundle
-from hubbub.client.call_stack import check_stack
+from hubbub.client.call_stack import check_stack, with_own_stack
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.delivery.background import Background
 from hubbub.client.delivery.outbox_entry import Entering, Sealer
@@ -173,8 +173,14 @@ class Client:
         """
         check_arguments(insecure=insecure, on_drop=on_drop, account=account)
         parts: Any = {"on_drop": on_drop, "persons": persons}
+        start = partial(
+            cls._start, path, settings, operator, account, insecure, public=public, **parts
+        )
         try:
-            return cls._start(path, settings, operator, account, insecure, public=public, **parts)
+            try:
+                return start()
+            except RecursionError:
+                return with_own_stack(start)
         except Exception as error:
             if not is_prevented(error, path) or is_strict(path, settings.get("strict")):
                 raise
