@@ -501,17 +501,14 @@ def test_fillers_hide_what_a_device_has_and_are_a_term_of_the_law(
 
     Also of a catalog that says `cover` no more, which these devices do not know yet.
     """
-    source, ports = tmp_path / "metrics.toml", Ports.free()
+    source = tmp_path / "metrics.toml"
     source.write_text(FILLED)
-    catalog = read_catalog(source)
-    if switched_off:
-        with LocalRun(tmp_path / "home", catalog, ports) as run:
-            first_bundle = run.bundle
-        source.write_text(FILLED.replace("cover = true", ""))
-        catalog = read_catalog(source)
-    with LocalRun(tmp_path / "home", catalog, ports) as run:
+    with LocalRun(tmp_path / "home", read_catalog(source), Ports.free()) as run:
+        bundle = run.bundle
+        if switched_off:
+            source.write_text(FILLED.replace("cover = true", ""))
+            run.take(read_catalog(source))
         assert run.bundle.cover is not switched_off
-        bundle = first_bundle if switched_off else run.bundle
         transport, counts = _transport(run), dict.fromkeys(("asked", "crash"), 0)
         for number in range(40):
             clock = FakeClock(now() - 86_400)
