@@ -420,9 +420,9 @@ def _with_kind(  # noqa: PLR0917
         chances = pmf(number, values - used, share)
         rows = np.flatnonzero(sums * chances > rare)
         if len(rows):
-            part = signals[rows].plus(power, size) * chances[rows, None]
+            part = (signals[rows] * chances[rows, None]).plus(power, size)
             some = np.flatnonzero(part.mean.any(axis=1))
-            parts.append(part[some])
+            parts.append(part if len(some) == len(rows) else part[some])
             counted.append((used[rows] + number)[some])
         elif counted:
             break
