@@ -69,8 +69,8 @@ class NoisyLies:
     Args:
         dummy_law: probabilities of 0, 1, 2, ... dummies of one value.
         numbers: all probable s, of which `starts` begin blocks.
-        even: for each (x, y) and block's least s, the expectation of P P.
-        first: the same times x'.
+        pair_chances: for each (x, y) and block's least s, the expectation of P P.
+        chances_times_x: the same times x'.
         ratios: for each (x, y) the largest mean share of x' in s, in descending order.
         outside: for each block's least s, the probability of x' that are left out.
         cut: probability of what else is left out, four times.
@@ -80,8 +80,8 @@ class NoisyLies:
     dummy_law: Floats
     numbers: Floats
     starts: npt.NDArray[np.intp]
-    even: Floats
-    first: Floats
+    pair_chances: Floats
+    chances_times_x: Floats
     ratios: Floats
     outside: Floats
     cut: float
@@ -102,12 +102,12 @@ class NoisyLies:
         moves = shifted_chances(law, int(high - low) + 1)
         outside = np.empty(len(starts))
         below_diagonal = np.tril_indices(size, -1)
-        even, first = np.empty((2, len(starts), len(below_diagonal[0])))
+        pair_chances, times_x = np.empty((2, len(starts), len(below_diagonal[0])))
         for place, s in enumerate(numbers[starts].tolist()):
             x = np.arange(max(low, s - high), min(high, s - low) + 1)
             on_v = moves[:, (x - low).astype(np.intp)] * pmf(x, s, 0.5)
             on_w = moves[:, (s - x - low).astype(np.intp)].T
-            even[place], first[place] = (
+            pair_chances[place], times_x[place] = (
                 (on_v @ on_w)[below_diagonal],
                 ((on_v * x) @ on_w)[below_diagonal],
             )
@@ -117,17 +117,24 @@ class NoisyLies:
             dummy_law=law,
             numbers=numbers,
             starts=starts,
-            even=even.T,
-            first=first.T,
+            pair_chances=pair_chances.T,
+            chances_times_x=times_x.T,
             ratios=np.zeros(0),
             outside=outside,
             cut=cut,
         )
-        even, first = (table[account._some_rows()] for table in (account.even, account.first))
-        each = np.maximum(numbers[starts], 1) * even
-        ratios = np.divide(first, each, out=np.zeros(each.shape), where=each > 0).max(axis=1)
+        pair_chances, times_x = (
+            table[account._some_rows()] for table in (account.pair_chances, account.chances_times_x)
+        )
+        each = np.maximum(numbers[starts], 1) * pair_chances
+        ratios = np.divide(times_x, each, out=np.zeros(each.shape), where=each > 0).max(axis=1)
         order = np.argsort(-ratios)
-        return replace(account, even=even[order], first=first[order], ratios=ratios[order])
+        return replace(
+            account,
+            pair_chances=pair_chances[order],
+            chances_times_x=times_x[order],
+            ratios=ratios[order],
+        )
 
     def delta(self, central: float, target: float) -> float:
         """Hockey-stick divergence at exp(central), rounded up.
@@ -163,14 +170,15 @@ class NoisyLies:
 
     def _some_rows(self) -> Mask:
         """Rows without those whose chances are at most `cut` together, for all that is summed."""
-        mask = np.zeros(len(self.even), dtype=bool)
+        mask = np.zeros(len(self.pair_chances), dtype=bool)
         for totals in (self._totals(_FEW_BLOCKS), self._some_totals):
-            on_first, on_even = np.zeros((2, len(self.starts)))
+            on_times_x, on_chances = np.zeros((2, len(self.starts)))
             for total, _, chances in totals:
                 gain, _ = self._factors(1.0, total)
-                on_first += gain * chances
-                on_even += chances
-            mask |= self.first @ on_first + self.even @ on_even > self.cut / len(mask)
+                on_times_x += gain * chances
+                on_chances += chances
+            row_chances = self.chances_times_x @ on_times_x + self.pair_chances @ on_chances
+            mask |= row_chances > self.cut / len(mask)
         return mask
 
     def _between(self, t: float, target: float, third: _Third) -> float:
@@ -209,12 +217,12 @@ class NoisyLies:
 
     def _excess_over(self, t: float, total: float, rows: slice | npt.NDArray[np.intp]) -> Floats:
         gain, loss = self._factors(t, total)
-        excess: Floats = gain * self.first[rows]
-        excess -= loss * self.even[rows]
+        excess: Floats = gain * self.chances_times_x[rows]
+        excess -= loss * self.pair_chances[rows]
         return excess
 
     def _factors(self, t: float, total: float) -> tuple[Floats, Floats]:
-        """What v exceeds t times w by, for each s: so many times `first`, less `even`."""
+        """Factors, for each s, of `chances_times_x` and `pair_chances`: v less t times w."""
         d, q, s = self.crowd.categories, self.crowd.lie, self.numbers[self.starts]
         largest = np.append(self.numbers[self.starts[1:] - 1], self.numbers[-1])
         truth = (1 - d * q) * d / total * largest / np.maximum(s, 1)

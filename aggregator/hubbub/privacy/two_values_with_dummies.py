@@ -67,18 +67,18 @@ class TwoCounts:
         # Of M, whose number is one more.
         one_more = (t - 1) * neither[:, None] * self._chances(sums + 1)
 
-        def sum_with_one_more(sequence: _Sums, k: _Numbers) -> Floats | float:
-            return one_more * sequence.at(sums + 1, k) if any_neither else 0.0
+        def sum_with_one_more(sequence: _Sums, threshold: _Numbers) -> Floats | float:
+            return one_more * sequence.at(sums + 1, threshold) if any_neither else 0.0
 
         # Below `low` all chances are 0, and neither rise nor fall.
         low = np.broadcast_to(np.maximum(sums, 0) - 1, one_more.shape)
         high = np.full(one_more.shape, len(self.split) + 2 * self.noise.reach)
         while (high - low).max() > 1:
-            k = (low + high) // 2
-            next_equal = self._equal.at(sums, k + 1)
-            change = gain * (next_equal - self._equal.at(sums, k)) + loss * next_equal
-            rises = change + sum_with_one_more(self._equal, k + 1) > 0
-            low, high = np.where(rises, k, low), np.where(rises, high, k)
+            threshold = (low + high) // 2
+            next_equal = self._equal.at(sums, threshold + 1)
+            change = gain * (next_equal - self._equal.at(sums, threshold)) + loss * next_equal
+            rises = change + sum_with_one_more(self._equal, threshold + 1) > 0
+            low, high = np.where(rises, threshold, low), np.where(rises, high, threshold)
         gains = gain * self._equal.at(sums, high)
         excess = gains - loss * self._tails.at(sums, high) - sum_with_one_more(self._tails, high)
         excess = np.maximum(excess, 0.0) + _ROUNDING * gains
@@ -131,14 +131,14 @@ class _Sums:
             _Windows(sequence * np.exp(exponent)) for exponent in (0 * powers, -powers, powers)
         )
 
-    def at(self, sums: _Numbers, k: _Numbers) -> Floats:
-        """For each D - 2 c, the sum of r^(2 distance) times the sequence at k - i, over all i."""
+    def at(self, sums: _Numbers, place: _Numbers) -> Floats:
+        """For each D - 2 c, the sum over i of r^(2 distance) times the sequence at `place` - i."""
         c = self._reach
         distances = np.abs(sums)
         flat = np.minimum(distances, 2 * c - distances)
         side = np.maximum(c - distances, 0)  # so many numbers on either side of the flat part
         start = np.maximum(np.minimum(c, np.maximum(sums + c, 0)), sums)
-        end = k - start + 2 * c + 1
+        end = place - start + 2 * c + 1
         first = end - 1 - flat
         power = 2 / self._scale
         # Powers that are cut off are of places outside the sequence, whose sums are 0.

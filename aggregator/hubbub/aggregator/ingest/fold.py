@@ -57,9 +57,9 @@ def _count_in_groups(rows: Payloads, groups: Cells, number: int) -> Cells:
     places = np.empty(len(rows), dtype=np.int64)
     places[order] = (np.arange(len(rows)) - np.repeat(starts, sizes)) * number
     places += groups
-    group_counts = np.zeros((deepest * number, words.shape[1]), dtype=words.dtype)
-    group_counts[places] = words
-    return _count(group_counts.reshape(deepest, number * words.shape[1])).reshape(number, -1)
+    group_words = np.zeros((deepest * number, words.shape[1]), dtype=words.dtype)
+    group_words[places] = words
+    return _count(group_words.reshape(deepest, number * words.shape[1])).reshape(number, -1)
 
 
 def _count(words: Words) -> Cells:

@@ -50,7 +50,7 @@ _NONE_OWN: Final = 0.2
 # Beforehand: that there is a step, or one more; and how likely one must be to bend the line.
 _STEP: Final = 0.2
 _BENDS: Final = 0.05
-_SEASON_ODDS: Final = 20.0
+_MIN_WEEKDAY_ODDS: Final = 20.0
 _MAX_STEPS: Final = 12
 # How large a step is, squared, beside the largest that is looked for: as good as not known.
 _WIDE: Final = 100.0
@@ -239,7 +239,7 @@ class _Fit:
         """Weekday effects from Monday on, with sum 0; empty if they are not likely enough."""
         model = self._model
         none = float(self.weights[:, 0].sum())
-        if len(model.weekdays) == 1 or none * _SEASON_ODDS > 1 - none:
+        if len(model.weekdays) == 1 or none * _MIN_WEEKDAY_ODDS > 1 - none:
             return ()
         shrunk = np.einsum("pw,pwj,pj->pj", self.weights, self._shrunk, self._met)
         effects = np.einsum("pij,pj->i", self._turns, shrunk)
