@@ -308,7 +308,7 @@ def _less_books(
         coin_noise = np.maximum(coins - part**2 * (sent @ (apart @ axes) ** 2), coins * _LEAST)
         unexplained = (((deviations - part * sent[:, None] * apart) @ axes) ** 2).sum(axis=0)
         least = part**2 * n**2 * unknown
-        pool = np.clip((unexplained - coin_noise)[:size].mean(), least, max(least, most))
+        pool = np.clip(unexplained - coin_noise, least, max(least, most))
         variance = float(coin_noise[:size].mean() + least) / n**2
         if least > _MATTERS * typical:
             rounds = ROUNDS
