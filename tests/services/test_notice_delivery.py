@@ -90,7 +90,9 @@ def test_a_notice_stops_and_restarts_a_metric_without_an_app_release(
     # A file that is no notice is refused, and the old one goes on; so does a lift.
     log = run.home / "log" / "shuffler.log"
     (run.home / "notice.hubbub").write_bytes(b"{}\n")
-    eventually(lambda: "is not such a file; make it with: hubbub notice make" in log.read_text())
+    eventually(
+        lambda: "is not a file of this kind; make it with: hubbub notice make" in log.read_text()
+    )
     assert _fetched(run)[2] == signed
     (run.home / "notice.hubbub").write_bytes(signed)
     lifted = _make(run, "--lift", "theme")

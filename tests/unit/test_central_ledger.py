@@ -138,7 +138,7 @@ def test_no_later_bundle_raises_or_drops_the_limit(metrics: dict[str, Metric]) -
     former = later(None).data()
     assert len(former) == 4, "as former versions wrote it"
     assert Promise.load(former).lifetime_central_epsilon is None
-    with pytest.raises(ValueError, match="no figures"):
+    with pytest.raises(ValueError, match="invalid figures"):
         Promise.load([*former, "much"])
 
 

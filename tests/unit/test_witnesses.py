@@ -382,7 +382,7 @@ def test_an_operator_publishes_cosignatures_and_audits_require_them(
     assert signers((operator.log / CHECKPOINT).read_text()) == [ORIGIN]
     assert main([*audit, *options]) == 2
     assert main(["log", "publish", where, cosigned[0], *bundle]) == 2
-    assert "the witness must cosign this one" in capsys.readouterr().err
+    assert "the witness must cosign " in capsys.readouterr().err
     for name in ("w1.example", "w2.example"):
         assert main(["log", "cosign", where, *bundle, "--keys", str(tmp_path / name)]) == 0
     assert main(["log", "publish", where, *cosigned, *bundle]) == 0

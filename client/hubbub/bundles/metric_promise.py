@@ -46,15 +46,15 @@ class Promise:
         """Reads what `data()` returned. Raises ValueError or TypeError for another shape."""
         digest, epsilon, reports, lifetime, *central = data
         if not (isinstance(digest, str) and len(digest) == _DIGEST_LETTERS):
-            raise ValueError("no digest")
+            raise ValueError("invalid digest")
         figures = (epsilon, reports, lifetime)
         if figures != (None, None, None) and not (
             is_number(epsilon) and is_whole(reports) and is_number(lifetime)
         ):
-            raise ValueError("no figures")
+            raise ValueError("invalid figures")
         # Former versions wrote none, and none is written where there is no limit.
         if not (central == [] or (len(central) == 1 and is_number(central[0]))):
-            raise ValueError("no figures")
+            raise ValueError("invalid figures")
         limits = dict(zip(_LIMITS, (*figures, *central), strict=False))
         return cls(digest=digest, **limits)
 

@@ -38,7 +38,7 @@ class Option:
             and is_whole(self.payload_bytes)
             and is_whole(self.cells)
         ):
-            raise BadParameter("an option that auto compared has no name or no figures")
+            raise BadParameter("a mechanism that auto compared lacks its name or figures")
 
 
 @frozen()
@@ -51,7 +51,7 @@ class Choice:
 
     def __post_init__(self) -> None:
         if not (is_whole(self.reports) and self.reports >= 1):
-            raise BadParameter("a choice has no valid number of reports")
+            raise BadParameter("a choice of auto has no valid number of reports")
 
     def __str__(self) -> str:
         text = f"chosen for {self.reports:,} reports: {_option_text(self.best)}"

@@ -51,7 +51,7 @@ def check_discovery(metric: Any) -> None:
     if is_list(metric):
         if not metric.other:
             raise BadParameter(
-                "discover: devices without the tree must count "
+                "discover: devices outside the tree must count "
                 "an unlisted string; write other = true"
             )
     elif mechanism.VALUES != "strings" or mechanism.FAMILY == "tree":

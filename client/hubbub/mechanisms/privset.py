@@ -79,7 +79,9 @@ class PrivSet(pure_protocols.PureMechanism[int]):
                 "values that matter, and count others as one"
             )
         if self.most > self.categories:
-            raise BadParameter(f"most {self.most} is outside [1, {self.categories}], of all values")
+            raise BadParameter(
+                f"most {self.most} is outside [1, {self.categories}], the number of values"
+            )
         d, most, odds = self.categories, self.most, exp_at_most(self.epsilon)
         size, k = d + most, _choice_of(self.categories, self.most, float(odds))
         miss = prod((Fraction(size - k - j, size - j) for j in range(most)), start=Fraction(1))

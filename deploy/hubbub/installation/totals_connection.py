@@ -56,8 +56,8 @@ def in_totals_redis(
         url = url_of(home, "aggregator")
     if url is None:
         raise ServiceUnavailable(
-            f"{home}: no `hubbub up` runs there; give --home FOLDER of one, or the URL of the "
-            f"aggregator's Redis in {_SETTING}, and --bundle"
+            f"{home}: no `hubbub up` runs there; give --home FOLDER of a running one, or --bundle "
+            f"and the URL of the aggregator's Redis in {_SETTING}"
         )
     bundle = read_bundle(options.bundle or (home or Path()) / OPERATORS)
 

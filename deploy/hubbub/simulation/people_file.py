@@ -69,9 +69,9 @@ def read_truth(path: Path, rows: Rows, metric: Metric) -> Truth:
             arm = public.get(experiment.name)  # a device outside the experiment has none
             if arm and arm not in experiment.arms:
                 raise BadParameter(
-                    f'--values {path}: line {number}: experiment "{experiment.name}" has no such '
-                    f"arm, but {', '.join(experiment.arms)}; a device in no arm has an empty cell"
-                    f"{did_you_mean(arm, experiment.arms)}"
+                    f'--values {path}: line {number}: experiment "{experiment.name}" has only '
+                    f"the arms {', '.join(experiment.arms)}; leave the cell of a device in no arm "
+                    f"empty{did_you_mean(arm, experiment.arms)}"
                 )
         counts[value, cell_of(metric.name, metric.breakdown, public)] += count
     people = sum(counts.values())
@@ -143,8 +143,8 @@ def _lines_of_columns(
         count = "1" if "count" in parts else record.pop("count", "1").strip()
         if len(row) != len(head) or not count.isdecimal() or len(count) > _MAX_DIGITS:
             raise BadParameter(
-                f"--values {path}: line {number}: write a value per column, and in count a whole "
-                "number of people, from 0 on"
+                f"--values {path}: line {number}: write a value per column, and a whole number "
+                "of people, 0 or more, in the column count"
             )
         public_values = {field: record.pop(field).strip() for field in public}
         value = parts_as_numbers(record, metric) if parted else record["value"]

@@ -68,5 +68,5 @@ def _stream(table: Mapping[str, Any]) -> IssuedStream:
 
 def _whole_number(number: Any) -> int:
     if type(number) is not int or number < 0:
-        raise ValueError("no count")
+        raise ValueError("invalid count")
     return number

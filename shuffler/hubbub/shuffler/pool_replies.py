@@ -95,5 +95,5 @@ class PoolReplies:
 def _count(raw: bytes | int) -> int:
     number = int(raw)
     if not 0 <= number < _MAX:
-        raise ValueError("no count")
+        raise ValueError("invalid count")
     return number

@@ -106,7 +106,9 @@ def _read(what: str, path: Path | None) -> bytes:
     except OSError as error:
         raise BadParameter(f"--{what} {path}: {error.strerror}; let this user read it") from error
     if len(signed) > _LARGEST_BYTES[what] or not _has_head(signed, f"hubbub {what}"):
-        raise BadParameter(f"--{what} {path}: is not such a file; make it with: {_REMEDY[what]}")
+        raise BadParameter(
+            f"--{what} {path}: is not a file of this kind; make it with: {_REMEDY[what]}"
+        )
     return signed
 
 

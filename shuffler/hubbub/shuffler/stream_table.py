@@ -91,7 +91,7 @@ class Stream:
         told_apart = 256 ** (self.sealed_bytes - SEAL_BYTES[self.kem])
         if self.is_padded and not 2 <= self.values <= told_apart:  # noqa: PLR2004 two at least
             raise ValueError(
-                f"values {self.values} is not the number of values that its reports distinguish"
+                f"values {self.values} is outside [2, {told_apart}], which its reports distinguish"
             )
 
     @property

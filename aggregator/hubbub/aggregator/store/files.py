@@ -298,7 +298,7 @@ class FileTotals:
         place = self.place.display(names[0].path)
         if len(names) > 1:
             raise TotalsUnreadable(
-                f"{place}: beside it is {names[1].name}, another state of {window.name}; the "
+                f"{place}: beside it is {names[1].name}, also of {window.name}; the "
                 "aggregator deletes the older one while Redis has the window: see hubbub totals "
                 "verify"
             )

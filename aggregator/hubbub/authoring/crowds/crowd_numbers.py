@@ -49,8 +49,8 @@ def planned_number(table: Mapping[str, Any], promise: Crowd, accountant: Account
             needed = accountant.crowd_needed(promise, cells, (first_even + 1) * _GRAIN)
         would = "raise max_local_epsilon" if needed is None else f"gather a crowd of {needed:,}"
         raise BadParameter(
-            f"a crowd of {promise.reports:,} allows too small an epsilon for "
-            f"{arguments[_PARTS[name]]:,} {_PARTS[name]}, which the proof does not cover; "
+            f"a crowd of {promise.reports:,} allows an epsilon that is too small for the "
+            f"proof with {arguments[_PARTS[name]]:,} {_PARTS[name]}; "
             f"use fewer {_PARTS[name]}, or {would}"
         )
     return Planned(mechanism=name, parameters={}, categories=cells)

@@ -112,8 +112,8 @@ def publish_cosigned(folder: Path, log: NoteKey, sources: Sequence[Path]) -> str
         cosigned = _read_checkpoint(source, log, BadParameter)
         if cosigned.size != served.size:
             raise BadParameter(
-                f"{source}: is of {cosigned.size} entries, and {path} has {served.size}: the "
-                "witness must cosign this one"
+                f"{source}: has {cosigned.size} entries, but {path} has {served.size}; the "
+                f"witness must cosign {path}"
             )
         try:
             note = merge_notes(note, cosigned.note)

@@ -101,7 +101,7 @@ class Number(ValueKind):
             escape = (default,) if isinstance(default, str) else ()
             parts = self.labels(metric.edges, metric.unit, clamps=metric.clamps)
             if metric.values not in (parts, (*parts, *escape)):
-                raise BadParameter("edges: the values differ from the names of the ranges")
+                raise BadParameter("edges: the values must be the names of the ranges")
         elif domain != "numbers":
             raise BadParameter(
                 f"kind: a {self.NAME} has low and high, or edges if its mechanism is over listed "

@@ -106,9 +106,9 @@ def _device_state(
         consent = _consent(facts)
         secret, commits = facts.get("secret"), facts.get("commits")
         if not (isinstance(secret, bytes) and len(secret) == SECRET_BYTES):
-            raise ValueError("no secret")
+            raise ValueError("invalid secret")
         if not (type(commits) is int and commits >= 0):
-            raise ValueError("no count")
+            raise ValueError("invalid count")
         counts = rows.execute(
             "SELECT name, number FROM counts WHERE typeof(number) = 'integer'"
         ).fetchall()

@@ -43,7 +43,7 @@ class SeenLog(NamedTuple):
         try:
             return cls(NoteKey(name, from_text(public)), int(size), from_text(root))
         except BadParameter as error:
-            raise ValueError("no log's key") from error
+            raise ValueError("invalid log key") from error
 
 
 @frozen(kw_only=True)

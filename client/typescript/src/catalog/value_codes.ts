@@ -66,7 +66,7 @@ function rangesOf(entry: Table, values: readonly string[], outside: string): Ran
     values.length === edges.length - 1 ? labels : [...labels, ...escape],
   );
   if (!fit || edges.length < 3 || edges.length > MOST_EDGES || expectedLabels !== String(values)) {
-    throw new TypeError("the values differ from the names of the ranges");
+    throw new TypeError("the values must be the names of the ranges");
   }
   return ranges;
 }

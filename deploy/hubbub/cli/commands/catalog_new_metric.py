@@ -256,7 +256,7 @@ def _refuse_unused(options: NewOptions) -> None:
         "--percentiles": options.percentiles is not None,
     }
     if options.edges and options.percentiles == "":
-        raise BadParameter("--percentiles of --edges needs numbers; write them like 50,99")
+        raise BadParameter("--percentiles with --edges needs numbers, such as 50,99")
     if options.edges or options.range:
         whose, other_options = "--values", {"--other": options.other}
     elif options.boolean or _of_past(options):
@@ -399,7 +399,9 @@ def _values(text: str, name: str = "--values") -> str:
 def _refuse_brackets(field: str, events: str) -> None:
     """Raises BadParameter for events written as a list or a table of the file."""
     if _BRACKETS.search(events):
-        raise BadParameter(f'--{field}: has an event with [ ] {{ }} or "; {_REMEDIES[field]}')
+        raise BadParameter(
+            f"--{field}: an event contains a bracket, a brace or a quote; {_REMEDIES[field]}"
+        )
 
 
 def _of_past(options: NewOptions) -> dict[str, str]:

@@ -88,7 +88,7 @@ def _make(options: MakeOptions) -> None:
     if bundle.operator not in notice.line:
         raise NoticeRefused(
             f"{path}: signed by {to_text(bundle.operator)}, which never handed over to "
-            f"the key in {keys}; its apps would refuse the notice"
+            f"the key in {keys}; apps with this bundle would refuse the notice"
         )
     if former and not notice.follows(former):
         raise NoticeRefused(

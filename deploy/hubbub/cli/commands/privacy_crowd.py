@@ -106,8 +106,8 @@ def _crowd(options: CrowdOptions) -> None:
     padded = options.dummies or options.dummies_each
     if options.hashes > 1 and (padded or options.values == 2):  # noqa: PLR2004 two
         raise BadParameter(
-            f"--hashes {options.hashes} needs 3 or more --values, the buckets of each function, "
-            "and no --dummies"
+            f"--hashes {options.hashes} needs 3 or more --values (the buckets of each "
+            "function), and no --dummies"
         )
     with announced_if_long(lambda: "computing what the crowd hides; this may take minutes"):
         crowd, central, composed = _crowd_and_epsilons(options)
