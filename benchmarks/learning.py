@@ -28,10 +28,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hubbub.analysis.models.judgement import evaluate
+from hubbub.analysis.models.model_quality import evaluate
 from hubbub.authoring import Catalog, read_catalog
 from hubbub.bundles import read_bundle
-from hubbub.catalog.models.features import features_of
+from hubbub.catalog.models.model_features import features_of
 from hubbub.catalog.models.model_metric import with_minute_rounds
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import balances

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from hubbub.analysis.estimators.code_words import words_of
+from hubbub.analysis.estimators.vector_book_errors import words_of
 from hubbub.analysis.families.vector import scale_of
 from hubbub.analysis.models.descent import moments_from_cells
 from hubbub.mechanisms import SystemBits

@@ -20,8 +20,8 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analysis.models.judgement import evaluate
-from hubbub.catalog.models.features import features_of
+from hubbub.analysis.models.model_quality import evaluate
+from hubbub.catalog.models.model_features import features_of
 from hubbub.privacy.composition import Event, compose
 from hubbub.simulation.model_rehearsal import without_privacy
 

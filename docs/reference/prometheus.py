@@ -8,7 +8,7 @@ import hubbub.issuer.issuing
 import hubbub.relay.forwarding
 import hubbub.shuffler.prometheus_metrics
 from docs.reference.tables import prose
-from hubbub.aggregator.web import gauges
+from hubbub.aggregator.web import prometheus_estimates
 from hubbub.runtime.monitoring import declaration
 from hubbub.runtime.monitoring.declaration import MetricDeclaration
 
@@ -46,7 +46,12 @@ def page() -> str:
                 "## The issuer\n\n",
                 _list(declared(hubbub.issuer.issuing)),
                 _ESTIMATES,
-                _list([*declared(gauges), *gauges.estimate_columns().values()]),
+                _list(
+                    [
+                        *declared(prometheus_estimates),
+                        *prometheus_estimates.estimate_columns().values(),
+                    ]
+                ),
             ]
         ).rstrip()
         + "\n"

@@ -7,7 +7,7 @@ from typing import Final
 from hubbub.cli.commands.demo import PEOPLE
 from hubbub.cli.demonstration import demo_questions
 from hubbub.cli.terminal.rendered_document import review_markdown
-from hubbub.privacy.leaflet_and_claims import claims
+from hubbub.privacy.leaflet_and_reviewer_claims import claims
 
 _FOLDER: Final = ".hubbub-demo"
 _FOOT: Final = """\

@@ -31,8 +31,8 @@ from hubbub.aggregator.publishing.publisher import (
 )
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.aggregator.web import gauges
-from hubbub.aggregator.web.gauges import exposition
+from hubbub.aggregator.web import prometheus_estimates
+from hubbub.aggregator.web.prometheus_estimates import exposition
 from hubbub.analysis.families import draw
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
@@ -147,7 +147,7 @@ async def test_a_webhook_gets_an_alert_once_and_prometheus_while_it_is_newest(
         assert await publisher.publish_due() == 1
         assert await publisher.publish_due() == 0
         [(headers, text)] = Hook.calls
-    gauges = (await exposition(query, {})).decode()
+    prometheus_estimates = (await exposition(query, {})).decode()
     told_of = json.loads(text)
     assert (told_of["id"], told_of["kind"]) == ("alert:shape:20002", "alert")
     assert (told_of["metric"], told_of["date"], told_of["values"]) == ("shape", "2024-10-06", ["x"])
@@ -155,8 +155,11 @@ async def test_a_webhook_gets_an_alert_once_and_prometheus_while_it_is_newest(
     signature = hmac.new(b"secret", text, hashlib.sha256).hexdigest()
     assert headers["X-Hubbub-Signature"] == f"sha256={signature}"
     of_day = 'date="2024-10-06",metric="{}",when="{}"'
-    assert f"hubbub_alert{{{of_day.format('shape', 'share of x above .3')}}} 1.0" in gauges
-    assert f"hubbub_alert{{{of_day.format('colour', 'change')}}} 0.0" in gauges
+    assert (
+        f"hubbub_alert{{{of_day.format('shape', 'share of x above .3')}}} 1.0"
+        in prometheus_estimates
+    )
+    assert f"hubbub_alert{{{of_day.format('colour', 'change')}}} 0.0" in prometheus_estimates
 
 
 @pytest.mark.parametrize("backend", [pytest.param("memory", marks=pytest.mark.thorough), "redis"])
@@ -276,7 +279,7 @@ def metrics_of(dashboard: dict[str, Any]) -> set[str]:
 def test_prometheus_shows_exactly_the_declared_metrics_of_estimates(home: House) -> None:
     response = web.get(f"{home.page}/metrics").text
     types = {tuple(line.split()[2:]) for line in response.splitlines() if line.startswith("# TYPE")}
-    every = [*declared(gauges), *gauges.estimate_columns().values()]
+    every = [*declared(prometheus_estimates), *prometheus_estimates.estimate_columns().values()]
     assert types == {(estimate.name, estimate.kind) for estimate in every}
 
 

@@ -32,7 +32,7 @@ from hubbub.aggregator.store.contract import (
 )
 from hubbub.aggregator.store.files import FileTotals
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.aggregator.web.gauges import exposition
+from hubbub.aggregator.web.prometheus_estimates import exposition
 from hubbub.catalog import Metric
 from hubbub.conservation import Window, sum_terms
 from hubbub.errors import StoreUnavailable, TotalsUnreadable

@@ -14,7 +14,11 @@ from hubbub.aggregator.query.cache import sum_totals
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.arrays import Floats
 from hubbub.authoring.crowds.accountant import sum_scale
-from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
+from hubbub.authoring.crowds.crowd_means_and_ranges import (
+    noisy_mean,
+    planned_number,
+    worst_variance,
+)
 from hubbub.catalog.crowds.crowd import Crowd, noise_of, sum_noise_of
 from hubbub.catalog.crowds.gaussian import mu_of_pure
 from hubbub.errors import BadParameter
@@ -25,8 +29,8 @@ from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import profile
-from hubbub.sealing.count_dummies import CountNoise
-from hubbub.sealing.value_dummies import ValueNoise
+from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.value_dummy_law import ValueNoise
 
 
 def _crowd(noise: ValueNoise) -> ShuffledEpoch:

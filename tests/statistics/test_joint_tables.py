@@ -28,7 +28,7 @@ from hubbub.privacy.exact_accountant import ExactAccountant
 from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import profile
-from hubbub.sealing.count_dummies import CountNoise
+from hubbub.sealing.count_dummy_law import CountNoise
 
 SIZES: Final = (7, 16, 14, 2)
 REPORTS: Final = 100_000

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models.judgement import Bin, Share, edges_of, evaluate, judge
+from hubbub.analysis.models.model_quality import Bin, Share, edges_of, evaluate, judge
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 
 pytestmark = pytest.mark.thorough

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.code_words import along_over_across, words_of_each
+from hubbub.analysis.estimators.vector_book_errors import along_over_across, words_of_each
 from hubbub.analysis.families.vector import unit_of
 from hubbub.analysis.models.definition import (
     Model,
@@ -28,7 +28,7 @@ from hubbub.analysis.models.descent import (
     rounds_for,
     scores,
 )
-from hubbub.analysis.models.judgement import evaluate
+from hubbub.analysis.models.model_quality import evaluate
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient import gradient, longest, to_judge
 from hubbub.mechanisms.vector_codes import VectorCodes

@@ -25,7 +25,7 @@ from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.sealing.count_dummies import CountNoise
+from hubbub.sealing.count_dummy_law import CountNoise
 from hubbub.simulation.demo_history import Day, write_history
 from hubbub.simulation.devices import send_everyone
 from tests.interfaces.browser import Watched, chromium

@@ -11,7 +11,7 @@ from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.cli.main import main, whole_parser
 from hubbub.installation.keys_and_bundles import DEMO_DEVICE
 from hubbub.privacy.card import card, max_posterior
-from hubbub.privacy.leaflet_and_claims import claims, leaflet
+from hubbub.privacy.leaflet_and_reviewer_claims import claims, leaflet
 from hubbub.privacy.proofs.enumeration import PROOFS
 from tests.conftest import CATALOG
 from tests.interfaces.browser import chromium

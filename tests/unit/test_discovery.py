@@ -13,7 +13,7 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BundleRefused, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.crowd_guarantees import amplified_of, shuffled_of
-from hubbub.privacy.leaflet_and_claims import leaflet
+from hubbub.privacy.leaflet_and_reviewer_claims import leaflet
 from hubbub.signing.metric_changes import continued_metrics, refuse_changes
 from hubbub.signing.sign_bundle import stream_table
 from tests.conftest import CATALOG

@@ -19,7 +19,7 @@ from hubbub.bundles.encoding import read_json
 from hubbub.catalog.values.value_kinds import numeric_kinds
 from hubbub.cli.commands.rappor import read_collection
 from hubbub.cli.main import main
-from hubbub.cli.terminal.percentiles_and_candidates import read_candidates
+from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, KeysUnusable
 from hubbub.keys.opening_keys import read_public_keys
 from hubbub.programs.text_files import parse_toml

@@ -45,7 +45,7 @@ from hubbub.mechanisms import BitSource, KeyedBits, tally
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 from hubbub.privacy.crowd_guarantees import amplified_of, shuffled_of
 from hubbub.privacy.epsilon_words_and_advice import advice
-from hubbub.privacy.leaflet_and_claims import leaflet
+from hubbub.privacy.leaflet_and_reviewer_claims import leaflet
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.audit import Check, audit_metric
 from hubbub.runtime.redis.command_sender import MemoryServer

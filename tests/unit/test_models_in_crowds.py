@@ -25,7 +25,7 @@ from hubbub.mechanisms.even_lies import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.crowd_guarantees import promise_epsilon_of
-from hubbub.privacy.leaflet_and_claims import leaflet
+from hubbub.privacy.leaflet_and_reviewer_claims import leaflet
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.audit import audit_metric

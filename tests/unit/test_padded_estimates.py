@@ -25,7 +25,7 @@ from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.pure_protocols import Pure
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.sealing.value_dummies import ValueNoise
+from hubbub.sealing.value_dummy_law import ValueNoise
 from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 from tests.support.fakes import MemoryStore
 from tests.support.stores import commit_of

@@ -12,7 +12,7 @@ import pytest
 from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.catalog import Metric
 from hubbub.privacy.card import card
-from hubbub.privacy.leaflet_and_claims import right_of_100
+from hubbub.privacy.leaflet_and_reviewer_claims import right_of_100
 from hubbub.privacy.legal_papers import DECIDE, Paper, papers, store_files
 from tests.support.bundles import crowd_text
 

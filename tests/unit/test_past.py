@@ -18,7 +18,7 @@ from hubbub.client.state.contract import State
 from hubbub.client.state.database import FILE_NAME
 from hubbub.client.testing import FakeClock, FakeShuffler, capture
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain
-from hubbub.privacy.leaflet_and_claims import leaflet
+from hubbub.privacy.leaflet_and_reviewer_claims import leaflet
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 from tests.support.moment import now

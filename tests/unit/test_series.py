@@ -7,7 +7,7 @@ from types import ModuleType
 import hubbub.aggregator.prometheus_metrics
 import hubbub.shuffler.prometheus_metrics
 from docs.reference.prometheus import declared
-from hubbub.aggregator.web import gauges
+from hubbub.aggregator.web import prometheus_estimates
 from hubbub.runtime.monitoring import declaration
 from hubbub.runtime.monitoring.declaration import (
     BATCH_REPORTS,
@@ -42,7 +42,7 @@ def test_the_reference_describes_exactly_the_prometheus_series() -> None:
         ("aggregator/hubbub/aggregator/__main__.py", hubbub.aggregator.prometheus_metrics),
     ):
         assert _series(path, module) | by_itself == {*declared(declaration), *declared(module)}
-        for series in (*declared(declaration), *declared(module), *declared(gauges)):
+        for series in (*declared(declaration), *declared(module), *declared(prometheus_estimates)):
             words = series.name.removeprefix("hubbub_").removesuffix("_total").replace("_", " ")
             assert series.meaning.lower() != words, series.name
             assert len(series.meaning.split()) > 3, series.name

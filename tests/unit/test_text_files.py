@@ -11,7 +11,7 @@ from hubbub.aggregator.access.access_file import read_access
 from hubbub.authoring.metrics_toml.catalog_file import read_catalog
 from hubbub.cli.commands.backup import _secret
 from hubbub.cli.commands.rappor import read_collection
-from hubbub.cli.terminal.percentiles_and_candidates import read_candidates
+from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates
 from hubbub.errors import HubbubError
 from hubbub.issuer.accounts import add_account
 from hubbub.programs.text_files import csv_rows, lines_of, read_list, read_text

@@ -14,11 +14,11 @@ from hubbub.catalog import SPANS, Metric, days_of_period
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.errors.grammar import nats
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
-from hubbub.privacy.count_privacy import count_sentence
 from hubbub.privacy.crowd_guarantees import all_epochs_sentence, crowds_of, rests_on, shuffled_of
 from hubbub.privacy.epsilon_words_and_advice import advice, verdict
 from hubbub.privacy.labelled_fields import Fact, facts
 from hubbub.privacy.many_epochs import composed_epsilon
+from hubbub.privacy.report_count_privacy import count_sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

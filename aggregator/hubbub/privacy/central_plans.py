@@ -10,7 +10,11 @@ import numpy as np
 
 from hubbub.analysis.families import family_for
 from hubbub.analysis.strings.tree_search import detectable_share
-from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
+from hubbub.authoring.crowds.crowd_means_and_ranges import (
+    noisy_mean,
+    planned_number,
+    worst_variance,
+)
 from hubbub.authoring.crowds.crowd_strings_and_parts import (
     cell_variance,
     noisy_parts,
@@ -35,7 +39,7 @@ from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan, planned_tree, row
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.sealing.value_dummies import ValueNoise
+from hubbub.sealing.value_dummy_law import ValueNoise
 
 Way = dict[str, Any]
 """One way to be private: `way`, `epsilon_local` (None for a curator), `epsilon_central`, errors."""

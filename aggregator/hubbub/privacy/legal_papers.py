@@ -19,7 +19,7 @@ from hubbub.catalog.values.past_kind import PastKind
 from hubbub.errors.grammar import nats
 from hubbub.privacy.card import card
 from hubbub.privacy.epsilon_words_and_advice import verdict
-from hubbub.privacy.leaflet_and_claims import leaflet, right_of_100
+from hubbub.privacy.leaflet_and_reviewer_claims import leaflet, right_of_100
 
 DECIDE: Final = "TO DECIDE"
 _HIDDEN: Final = ("strong", "fair")

@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from hubbub.bundles import Bundle
-from hubbub.client.call_stack import check_stack, with_own_stack
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.delivery.background import Background
 from hubbub.client.delivery.outbox_entry import Entering, Sealer
@@ -33,6 +32,7 @@ from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.report_counters import Diagnostics, OnDrop
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import Account, check_arguments, epsilon_limit
+from hubbub.client.stack_room import check_stack, with_own_stack
 from hubbub.client.state.contract import Dropped, State
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.transport.addresses import transport_to

@@ -21,7 +21,7 @@ from hubbub.client.ledger import charge
 from hubbub.client.mistakes import find_named, unreadable
 from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.outcome import Outcome
-from hubbub.client.past_events import due, settled_epochs
+from hubbub.client.past_event_reports import due, settled_epochs
 from hubbub.client.public_values import PublicValues
 from hubbub.client.report_counters import Diagnostics
 from hubbub.client.state.contract import DISABLED, Dropped, PendingPayload, State

@@ -18,8 +18,8 @@ from hubbub.authoring.crowds.crowd_vector_epsilon import (
 )
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog import Metric
-from hubbub.catalog.models.features import Feature, features_of
 from hubbub.catalog.models.learning import Learning, class_label, text_label
+from hubbub.catalog.models.model_features import Feature, features_of
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.field import arguments_of, fields_of
 from hubbub.mechanisms.probability import MIN_EPSILON

@@ -22,7 +22,7 @@ from hubbub.analysis.models.descent import (
     rounds_for,
     scores,
 )
-from hubbub.analysis.models.judgement import Evaluation, Judgement, edges_of, evaluate, judge
+from hubbub.analysis.models.model_quality import Evaluation, Judgement, edges_of, evaluate, judge
 from hubbub.catalog.models.held_out_reports import bins_for, judging
 from hubbub.mechanisms.gradient import ModelKind, longest
 from hubbub.mechanisms.parameter import MAX_CELLS

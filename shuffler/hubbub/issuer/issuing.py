@@ -29,7 +29,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from hubbub.errors import AccessRefused, BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.issuer.accounts import Accounts
-from hubbub.issuer.issued_streams import IssuedStream, IssuedStreams
+from hubbub.issuer.stream_table import IssuedStream, IssuedStreams
 from hubbub.runtime.http.app import (
     Answer,
     Refused,

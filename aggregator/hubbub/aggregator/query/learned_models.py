@@ -10,7 +10,7 @@ from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.metric_answer import iso_time, stated_epsilon
 from hubbub.analysis.models.definition import Coefficient, Model, coefficients
 from hubbub.analysis.models.descent import averaged, averaged_weights
-from hubbub.analysis.models.judgement import edges_of, judge
+from hubbub.analysis.models.model_quality import edges_of, judge
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.catalog.models.held_out_reports import bins_for, judging
 from hubbub.catalog.models.learning import Learning

@@ -19,13 +19,13 @@ from hubbub.aggregator.query.cache import Turns
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.commands_to_copy import Reached
-from hubbub.aggregator.web.gauges import exposition
 from hubbub.aggregator.web.guard import LARGEST_STRINGS_BYTES, App, Guard, with_cors
 from hubbub.aggregator.web.login_routes import LOGIN
 from hubbub.aggregator.web.parameters import Candidates, Questions, check_parameters, needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
+from hubbub.aggregator.web.prometheus_estimates import exposition
+from hubbub.aggregator.web.publisher_routes import LISTS, MARKS, RELEASES
 from hubbub.aggregator.web.query_routes import MODELS, QUESTIONS
-from hubbub.aggregator.web.release_routes import LISTS, MARKS, RELEASES
 from hubbub.errors import ServiceUnavailable
 from hubbub.errors.addresses import is_loopback
 from hubbub.errors.printable import visible

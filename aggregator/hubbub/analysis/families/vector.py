@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.code_words import (
+from hubbub.analysis.estimators.vector_book_errors import (
     FEWER_ROUNDS,
     ROUNDS,
     BooksErrors,

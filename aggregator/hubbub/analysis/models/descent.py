@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.code_words import along_over_across, centre_square, words_of
+from hubbub.analysis.estimators.vector_book_errors import along_over_across, centre_square, words_of
 from hubbub.analysis.families.vector import books_variance, drawn_words, scale_of
 from hubbub.analysis.models.definition import (
     Model,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hubbub.authoring.crowds.accountant import Accountant, Planned
-from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number
+from hubbub.authoring.crowds.crowd_means_and_ranges import noisy_mean, planned_number
 from hubbub.authoring.crowds.crowd_strings_and_parts import (
     noisy_parts,
     planned_geometry,

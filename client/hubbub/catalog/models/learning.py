@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
 from hubbub.catalog.epochs import MINUTE, epoch_at
-from hubbub.catalog.models.features import Feature, features_of
+from hubbub.catalog.models.model_features import Feature, features_of
 from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.cli.terminal.output import day_of, listing, say
-from hubbub.cli.terminal.percentiles_and_candidates import read_candidates
+from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates
 from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.errors.grammar import several
 from hubbub.notebook.service import named_path

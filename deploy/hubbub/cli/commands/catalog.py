@@ -153,13 +153,13 @@ def _too_few_books(metrics: Sequence[Metric]) -> Iterator[str]:
 def _say_promise(metric: Metric) -> None:
     """Prints the central epsilon of one epoch and of several, and what limits it."""
     # Imports numpy and scipy, which reading the promise needed already.
-    from hubbub.privacy.count_privacy import count_sentence  # noqa: PLC0415 as above
     from hubbub.privacy.crowd_guarantees import (  # noqa: PLC0415 others need neither
         all_epochs_sentence,
         promise_epsilon_of,
         shuffled_of,
     )
     from hubbub.privacy.exact_accountant import what_decides  # noqa: PLC0415 as above
+    from hubbub.privacy.report_count_privacy import count_sentence  # noqa: PLC0415 as above
 
     promise, lies = shuffled_of(metric), even_lies(metric.randomizer, metric.report_loss)
     explain(

@@ -21,7 +21,7 @@ from hubbub.catalog.values.value_kinds import numeric_kinds
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.catalog_warnings import too_few_reports, too_short_lives, wide_rates
 from hubbub.cli.terminal.output import explain, say
-from hubbub.cli.terminal.percentiles_and_candidates import read_percentile
+from hubbub.cli.terminal.percentile_and_candidate_options import read_percentile
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.fields.field import fields_of
 from hubbub.fields.rules import NAME, Interval

@@ -6,7 +6,7 @@ from pathlib import Path
 from hubbub.catalog.values.list_versions import FINDER
 from hubbub.cli.terminal.answer_tables import show_estimates
 from hubbub.cli.terminal.output import say
-from hubbub.cli.terminal.percentiles_and_candidates import read_candidates
+from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates
 from hubbub.cli.terminal.query_options import AnswerOptions, metric_argument
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from hubbub.bundles.encoding import to_text
 from hubbub.cli.terminal.output import likeliest, listing, say, short_payload, table
-from hubbub.cli.terminal.percentiles_and_candidates import read_candidates
+from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates
 from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
 from hubbub.client.settings import Settings
 from hubbub.client.startup import state_home

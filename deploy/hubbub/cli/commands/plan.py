@@ -35,7 +35,7 @@ from hubbub.cli.planning.plan_table import (
 )
 from hubbub.cli.planning.planned_question import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import say, say_json
-from hubbub.cli.terminal.percentiles_and_candidates import flatten, list_of, read_percentile
+from hubbub.cli.terminal.percentile_and_candidate_options import flatten, list_of, read_percentile
 from hubbub.cli.terminal.progress import Step, tracked
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible

@@ -23,7 +23,7 @@ from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, max_posterior, meaning
 from hubbub.privacy.composition import MAX_TIMES, Event, compose
 from hubbub.privacy.epsilon_words_and_advice import verdict
-from hubbub.privacy.leaflet_and_claims import claims, leaflet
+from hubbub.privacy.leaflet_and_reviewer_claims import claims, leaflet
 from hubbub.privacy.legal_papers import DECIDE, papers, store_files
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.command_line import command

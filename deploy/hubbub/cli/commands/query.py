@@ -17,7 +17,7 @@ from hubbub.cli.terminal.answer_tables import (
     show_trend,
 )
 from hubbub.cli.terminal.output import explain, say, table
-from hubbub.cli.terminal.percentiles_and_candidates import PercentileOptions, flatten, list_of
+from hubbub.cli.terminal.percentile_and_candidate_options import PercentileOptions, flatten, list_of
 from hubbub.cli.terminal.query_options import (
     OR_PART,
     AnswerOptions,

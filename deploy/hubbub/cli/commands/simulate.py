@@ -18,7 +18,7 @@ from hubbub.cli.commands.simulate_model import simulate_model
 from hubbub.cli.commands.simulate_options import FEWER_RUNS, RUNS, SimulateOptions
 from hubbub.cli.terminal.catalog_reading import chosen_metrics
 from hubbub.cli.terminal.output import say, table
-from hubbub.cli.terminal.percentiles_and_candidates import read_candidates
+from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.grammar import several

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hubbub.analysis.models.definition import Model, coefficients, foretold, in_own_units
 from hubbub.analysis.models.descent import linear, noise_of
-from hubbub.analysis.models.judgement import evaluate
+from hubbub.analysis.models.model_quality import evaluate
 from hubbub.cli.commands.simulate_options import FEWER_RUNS, SimulateOptions
 from hubbub.cli.terminal.answer_tables import show_calibration, show_coefficients
 from hubbub.cli.terminal.output import say, table

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.cli.terminal.catalog_reading import LastBundle
-from hubbub.cli.terminal.percentiles_and_candidates import PercentileOptions
+from hubbub.cli.terminal.percentile_and_candidate_options import PercentileOptions
 from hubbub.cli.terminal.query_options import confidence_option
 from hubbub.fields.rules import Interval
 from hubbub.programs.option_parsing import argument, option, options

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from hubbub.aggregator.exported_files import to_csv, to_parquet
 from hubbub.cli.terminal.output import say
-from hubbub.cli.terminal.percentiles_and_candidates import read_candidates
+from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates
 from hubbub.errors import BadParameter, MissingDependency, TotalsUnreadable
 from hubbub.errors.installing import install_with
 from hubbub.installation.endpoints import Endpoints, read_endpoints

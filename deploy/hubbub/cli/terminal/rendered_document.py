@@ -6,7 +6,7 @@ from html import escape
 from importlib.resources import files
 
 from hubbub.cli.terminal.output import explain, say, table
-from hubbub.privacy.leaflet_and_claims import Claim, Leaflet
+from hubbub.privacy.leaflet_and_reviewer_claims import Claim, Leaflet
 
 
 @dataclass(frozen=True, slots=True)

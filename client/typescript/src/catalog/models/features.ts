@@ -1,4 +1,4 @@
-/** Features of a person as columns in [0, 1]. As client/hubbub/catalog/models/features.py. */
+/** Features of a person as columns in [0, 1]. As client/hubbub/catalog/models/model_features.py. */
 import { ValueOutOfDomain } from "../../errors.js";
 import { listed, number, text } from "../json.js";
 import { plain } from "../plain_value.js";

@@ -19,7 +19,7 @@ from math import ceil, sqrt
 from typing import Final
 
 from hubbub.fields.frozen import frozen
-from hubbub.sealing.count_dummies import CountNoise
+from hubbub.sealing.count_dummy_law import CountNoise
 
 # Standard deviations of the sum of all numbers that the added dummies can cancel.
 _FAR: Final = 8
