@@ -16,7 +16,7 @@ from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.proofs.enumeration import distribution
-from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import profile
 
 FINE: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -25,7 +25,7 @@ from hubbub.privacy.proofs.attack import (
     draw_sums,
 )
 from hubbub.privacy.proofs.audit import Check
-from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.sealing.count_dummy_law import CountNoise
 from hubbub.sealing.value_dummy_law import ValueNoise

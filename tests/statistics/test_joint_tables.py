@@ -26,7 +26,7 @@ from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.part_tables import listed_parts
 from hubbub.privacy.exact_accountant import ExactAccountant
 from hubbub.privacy.noise_dummies_account import law_of
-from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import profile
 from hubbub.sealing.count_dummy_law import CountNoise
 

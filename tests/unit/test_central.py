@@ -30,7 +30,7 @@ from hubbub.privacy.crowd_guarantees import central_of, crowds_of
 from hubbub.privacy.exact_accountant import what_decides
 from hubbub.privacy.fewest_dummies import best_dummies
 from hubbub.privacy.many_epochs import composed_epsilon
-from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
 from hubbub.signing.metric_changes import refuse_changes
 from hubbub.signing.sign_bundle import sign_bundle, stream_table

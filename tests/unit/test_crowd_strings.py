@@ -21,7 +21,7 @@ from hubbub.mechanisms.even_lies import even_lies
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.privacy.crowd_guarantees import central_of, smallest_crowd
 from hubbub.privacy.exact_accountant import ExactAccountant
-from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import DAY, make_signed

@@ -29,7 +29,7 @@ from hubbub.privacy.leaflet_and_reviewer_claims import leaflet
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.audit import audit_metric
-from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.sign_bundle import sign_models
 from tests.support.bundles import DAY, Signed, make_signed

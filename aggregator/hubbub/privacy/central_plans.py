@@ -37,7 +37,7 @@ from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.exact_accountant import ExactAccountant, crowd_of_promise
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan, planned_tree, row
-from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.sealing.value_dummy_law import ValueNoise
 

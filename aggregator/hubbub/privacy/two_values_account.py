@@ -19,7 +19,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import laws, likely, pmf
-from hubbub.privacy.shuffled_epoch import DIRECT, FFT_ERROR, ShuffledEpoch, convolved
+from hubbub.privacy.shuffled_epoch_law import DIRECT, FFT_ERROR, ShuffledEpoch, convolved
 
 TAILS: Final = 1e-4
 """Of delta: what is spent on tails that are not summed."""
