@@ -439,6 +439,13 @@ def test_a_demo_that_is_ended_as_it_starts_leaves_no_process(
     assert not [process for process in _environments() if mark in process]
 
 
+@pytest.mark.thorough
+def test_a_demo_that_no_terminal_sees_ends_by_itself(process: Hubbub) -> None:
+    done = process("demo", "--people", "50")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "demo --keep leaves all this running" in done.stdout
+
+
 def _environments() -> Iterator[bytes]:
     """Those of this user's running processes."""
     for path in Path("/proc").glob("[0-9]*/environ"):
