@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom, chi2
 
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
@@ -222,9 +223,9 @@ def test_the_joined_errors_are_as_stated() -> None:
         [joint_share] = joined_shares(parts)
         scores.append((joint_share.estimate - true) / joint_share.stderr)
         inside += joint_share.low <= true <= joint_share.high
-    # Means of 500 scores are within 5 of their errors but once in 1.7 million; so are shares,
-    # and the band holds the sampling of devices that are in both.
+    # Each bound is passed by chance less than once in a million; the band holds the sampling of
+    # devices that are in both.
     assert abs(np.mean(scores)) < 5 / sqrt(runs)
-    assert np.mean(np.square(scores)) < 1 + 5 * sqrt(2 / runs)
-    assert inside / runs > 0.95 - 5 * sqrt(0.95 * 0.05 / runs)
+    assert sum(np.square(scores)) < chi2.isf(1e-6, runs)
+    assert inside >= binom.ppf(1e-6, runs, 0.95)
     assert np.mean(np.square(scores)) > 0.5
