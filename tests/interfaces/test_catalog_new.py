@@ -75,7 +75,7 @@ def test_catalog_new_chooses_buckets_by_its_options(
             assert (code, "more than floats can square" in text) == (2, True), text
     for options, problem in (
         (("--boolean", "--percentiles"), "--percentiles: only with --edges, --range"),
-        (("--edges", "0,1,9", "--percentiles"), "--percentiles of --edges needs numbers"),
+        (("--edges", "0,1,9", "--percentiles"), "--percentiles with --edges needs numbers"),
         ((*sixty[-5:], "--percentiles", "99,50"), "--percentiles: must be a list of ascending"),
     ):
         code, text = new("none", *DESCRIPTION_OPTIONS, *options)
@@ -157,7 +157,7 @@ def test_catalog_new_writes_kinds_that_the_check_accepts(
         ),
         (f"other {DESCRIBED} --range 1 5 --other", "--other: only with --values; leave"),
         (f"other {DESCRIBED} --edges 1,1", "hubbub: --edges: must be a list of 3 to 257"),
-        (f"other {DESCRIBED} --range 1 5 --epsilon 99", "hubbub: --epsilon: must be"),
+        (f"other {DESCRIBED} --range 1 5 --epsilon 99", "hubbub: --epsilon 99 is outside"),
         (f"other {DESCRIBED} --values a,b --expires 2020-01-01", "2020-01-01 is past"),
         (f"other {DESCRIBED} --values a,b --epsilon x", "--epsilon: 'x' is not a number"),
         (f"other {DESCRIBED} --values a,b --reports inf", "--reports: 'inf' is not a whole number"),
@@ -166,7 +166,7 @@ def test_catalog_new_writes_kinds_that_the_check_accepts(
         (f"other {DESCRIBED} --range 5 -5", "--range: must be a number and a larger number"),
         (
             f"other {DESCRIBED} --values a,b --epsilon nan",
-            "hubbub: --epsilon: must be a number of nats in [0.0009765625, 16.0]\n",
+            "hubbub: --epsilon nan is outside [0.000976562, 16]\n",
         ),
         (f"other {DESCRIBED} --values a,b --expires soon", "write YYYY-MM-DD"),
         (f"other {DESCRIBED} --values a,b --shuffler a:1", "leave it out"),

@@ -78,12 +78,6 @@ def _read_range(name: str, ends: tuple[float, float]) -> tuple[float, float]:
     return ends
 
 
-def _read_epsilon(name: str, epsilon: float) -> float:
-    if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
-        raise BadParameter(f"{name}: must be a number of nats in [{MIN_EPSILON}, {MAX_EPSILON}]")
-    return epsilon
-
-
 def _percentiles(text: str) -> str:
     """Percentiles in TOML; of an option without them, the usual ones."""
     numbers = [f"{read_percentile(part):g}" for part in text.split(",")] if text else []
@@ -170,7 +164,9 @@ class NewOptions:
         choices=WRITTEN_EPOCHS,
     )
     epsilon: float = option(
-        "largest privacy loss of one report, in nats (1.0)", default=1.0, read=_read_epsilon
+        "largest privacy loss of one report, in nats (1.0)",
+        default=1.0,
+        within=Interval(MIN_EPSILON, MAX_EPSILON),
     )
     reports: int = option("expected number of reports in an epoch (10000)", default=10_000)
     min_batch: int | None = option(
