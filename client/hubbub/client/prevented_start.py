@@ -16,8 +16,8 @@ _WRONG_PATH: Final = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOL
 def is_prevented(error: Exception, path: str | os.PathLike[str] | None) -> bool:
     """Returns whether the system or the installation caused a start's error, not app or bundle.
 
-    A bundle that is missing at the path that the app gives is a mistake of the app. One that a
-    variable names is refused for the reason that is the cause.
+    A bundle that is missing at the path that the app gives is a mistake of the app. For a refused
+    bundle that a variable names, the refusal is the cause of the error.
     """
     if not isinstance(error, BadParameter | BundleRefused):
         return True

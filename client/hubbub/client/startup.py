@@ -84,7 +84,7 @@ def opened(
     PRIVACY: an invalid variable disables a client that is not strict: it may have been meant to.
 
     Raises:
-        BadParameter: an invalid argument; or strict, an invalid variable.
+        BadParameter: an invalid argument; or an invalid variable, if strict or without a bundle.
         BundleRefused: as read_bundle(); or strict, the bundle is the operator's.
     """
     environment = variables()
@@ -125,7 +125,10 @@ def opened(
 def _bundle_at(
     file: Path, operator: bytes | None, fault: BadParameter | None, *, is_variable: bool
 ) -> Bundle:
-    """Returns the bundle. If a variable names it, a refusal is the `fault`, or says so."""
+    """Returns the bundle. If a variable names a refused one, raises `fault`, or names the variable.
+
+    `fault` is the error of an invalid variable, which may be the reason that no bundle is there.
+    """
     try:
         return read_bundle(file, operator=operator)
     except BundleRefused as error:

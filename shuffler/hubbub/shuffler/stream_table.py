@@ -88,10 +88,10 @@ class Stream:
             raise ValueError('value_noise needs mix "epoch"')
         if self.sum_noise and not self.value_noise:
             raise ValueError("sum_noise needs value_noise")
-        told_apart = 256 ** (self.sealed_bytes - SEAL_BYTES[self.kem])
-        if self.is_padded and not 2 <= self.values <= told_apart:  # noqa: PLR2004 two at least
+        max_values = 256 ** (self.sealed_bytes - SEAL_BYTES[self.kem])
+        if self.is_padded and not 2 <= self.values <= max_values:  # noqa: PLR2004 two at least
             raise ValueError(
-                f"values {self.values} is outside [2, {told_apart}], which its reports distinguish"
+                f"values {self.values} is outside [2, {max_values}], which its reports distinguish"
             )
 
     @property

@@ -37,9 +37,10 @@ const REQUIRED_OPTIONS = { bundle: "string, or object: URL or Uint8Array" };
 /**
  * A client for this origin. When the page goes away the client sends what it can.
  *
- * If the bundle cannot be fetched, or a part of the SDK cannot be loaded, a client that is not strict
- * reports nothing, and warns.
+ * If the bundle cannot be fetched, or a later part of the SDK cannot be loaded, a client that is not
+ * strict reports nothing, and warns.
  *
+ * @throws NotLoaded the first part cannot be loaded; or strict, a later one.
  * @throws BundleRefused the bundle is refused; or strict, it cannot be fetched.
  * @throws BadParameter an option is unknown, of another type or out of range.
  */
