@@ -23,8 +23,8 @@ _STOP_SECONDS: Final = 15.0
 _LAST_LINES: Final = 5
 _LOOK_SECONDS: Final = 0.05
 _RELOAD_SECONDS: Final = 30.0
-# Services take about three on an idle machine, and Redis reads its data first; a shorter limit
-# would fail on a busy one.
+# On an idle machine services take about three seconds, and Redis reads its data first; a shorter
+# limit would fail on a busy one.
 _START_SECONDS: Final = 300.0
 _PROBE_SECONDS: Final = 0.02
 

@@ -62,7 +62,11 @@ def initialise(
         BadParameter: the catalog names an issuer, and there is no key, or a key and none is named.
         KeysUnusable: there is such an installation already, or the folder cannot be written.
     """
-    _refuse_made(folder)
+    for name in ("keys", "tls", "redis", "access", "passwords", ".env"):
+        if (folder / name).exists():
+            raise KeysUnusable(
+                f"{folder / name} exists; nothing is overwritten: give another folder, or move it"
+            )
     names, keys = names_by_role(hosts), folder / "keys"
     if catalog:
         if bool(catalog.tokens) is not bool(tokens):
@@ -94,14 +98,6 @@ def initialise(
             roots=(folder / "tls" / "ca.pem").read_text(),
         )
     _settle(folder, services, peer, settings="HUBBUB_DEV=1\n" if development else "")
-
-
-def _refuse_made(folder: Path) -> None:
-    for name in ("keys", "tls", "redis", "access", "passwords", ".env"):
-        if (folder / name).exists():
-            raise KeysUnusable(
-                f"{folder / name} exists; nothing is overwritten: give another folder, or move it"
-            )
 
 
 def _settle(folder: Path, services: Sequence[str], peer: str, *, settings: str) -> None:

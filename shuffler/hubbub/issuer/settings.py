@@ -26,10 +26,6 @@ def _provider(name: str, address: str) -> str:
     return address
 
 
-def _audiences(_: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(filter(None, names))
-
-
 @options
 class Settings:
     """The issuer's settings.
@@ -53,7 +49,7 @@ class Settings:
         "tokens, or the issuer for access tokens (repeatable)",
         name="--oidc-audience",
         metavar="NAME",
-        read=_audiences,
+        read=lambda _, names: tuple(filter(None, names)),
     )
     provider_roots: Path | None = option(
         "certificate authorities of the provider, if not those of the system",

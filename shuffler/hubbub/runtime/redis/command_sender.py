@@ -260,7 +260,8 @@ class RedisServer:
                 await cluster.initialize()
                 pipe, nodes = cluster.pipeline(), {}
                 for command in commands:
-                    node = cluster.get_node_from_key(_key(command))
+                    key = command[3] if command[0] == "EVAL" else command[1]
+                    node = cluster.get_node_from_key(key)
                     if node is None:
                         raise SlotNotCoveredError("no node has the slot")
                     pipe.execute_command(*command, target_nodes=node)
@@ -340,7 +341,8 @@ class MemoryServer:
         for expired in [other for other, end in self._ends.items() if end <= now]:
             del self._ends[expired]
             self._hashes.pop(expired, None)
-        old, words = self._hashes.get(key, {}), [_bytes(word) for word in arguments]
+        old = self._hashes.get(key, {})
+        words = [word if isinstance(word, bytes) else str(word).encode() for word in arguments]
         match name, words:
             case "HGETALL", []:
                 return dict(old)
@@ -374,23 +376,12 @@ class MemoryServer:
 Hashes: TypeAlias = RedisServer | MemoryServer
 
 
-def _bytes(word: Any) -> bytes:
-    """A word of a command in the bytes that Redis would get."""
-    return word if isinstance(word, bytes) else str(word).encode()
-
-
 def _checked_answers(answers: Sequence[Any]) -> list[Any]:
     """The answers; raises the first error other than a wrong type of key."""
     for answer in answers:
         if isinstance(answer, Exception) and "WRONGTYPE" not in str(answer):
             raise answer
     return list(answers)
-
-
-def _key(command: Command) -> str:
-    """The key that determines a command's slot."""
-    key: str = command[3] if command[0] == "EVAL" else command[1]
-    return key
 
 
 def _error_text(error: Exception) -> str:
