@@ -162,7 +162,7 @@ def test_a_far_move_of_a_conversion_is_shown_as_often_as_planned(
 def test_a_rate_that_nearly_triples_is_shown_as_often_as_planned(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """10,000 experiments with normal errors of both means: of 80% below .781 once in a million.
+    """10,000 experiments with normal errors of both means: of 80% below .78 once in a million.
 
     By a normal law of the ratio it was shown in .757.
     """
@@ -181,7 +181,7 @@ def test_a_rate_that_nearly_triples_is_shown_as_often_as_planned(
             fieller(numerators, denominators, variances, variances[0], reach=reach, most=None)
         )
     _, low, _ = difference_of(np.array(arms).swapaxes(0, 1), (0.0, inf))
-    assert (low > 0).mean() > 0.781
+    assert (low > 0).mean() > 0.78
 
 
 def test_an_effect_on_a_percentile_beyond_the_range_is_uncertain(tmp_path: Path) -> None:

@@ -204,15 +204,18 @@ async def experimented(
     ]
     answered = [(arms, arm) for arms, arm, why in pairs if not why]
     # The number of rows decides the width of each interval.
-    arm_estimates = [await _arm_estimates(query, arms, arm, confidence) for arms, arm in answered]
-    rows = sum(rows_of(control) for control, _ in arm_estimates)
+    controls = [
+        await _arm_estimate(query, arms, experiment.control, confidence) for arms, _ in answered
+    ]
+    rows = sum(map(rows_of, controls))
     values = []
     for arms, arm in answered:
         control, other = (selection.reports for selection in arms.pair(arm))
         fewest = arms.metric.min_batch
         surer = effect_confidence(confidence, rows, (control, other), arms.repeats, fewest)
-        estimates = await _arm_estimates(query, arms, arm, surer)
-        arm_effects = await asyncio.to_thread(effects, *estimates, surer)
+        control_estimate = await _arm_estimate(query, arms, experiment.control, surer)
+        arm_estimate = await _arm_estimate(query, arms, arm, surer)
+        arm_effects = await asyncio.to_thread(effects, control_estimate, arm_estimate, surer)
         values += [_row_of(arms.metric, arm, effect) for effect in arm_effects]
         unanswered += await _unbounded_figures(query, arms, arm, surer)
     ratios = [ratio for arms in arms_by_metric if (ratio := arms.ratio()) is not None]
@@ -241,30 +244,18 @@ async def experimented(
     )
 
 
-async def _arm_estimates(
-    query: QueryEngine, arms: Arms, arm: str, confidence: float
-) -> tuple[ArmEstimate, ArmEstimate]:
-    """Estimates of the control arm and of another arm, at this confidence."""
-    if measure := effect_measure(arms.metric):
-        control_bounds, arm_bounds = [
-            {
-                measure.format(figure=figure.figure): figure.bounds
-                for figure in await figures_of(query, part, confidence)
-            }
-            for part in arms.pair(arm)
-        ]
-        most = inf if isinstance(arms.metric.value_kind, Rate) else 1.0
-        return (
-            ArmEstimate(figures=control_bounds, most=most),
-            ArmEstimate(figures=arm_bounds, most=most),
-        )
-    question = EstimateQuery(confidence=confidence)
-    percentiles = arms.metric.percentiles or EFFECT_PERCENTILES
-    control, other = [await query.work(part, question) for part in arms.pair(arm)]
-    return (
-        ArmEstimate(answer=control.answer, ranks=control.population, percentiles=percentiles),
-        ArmEstimate(answer=other.answer, ranks=other.population, percentiles=percentiles),
-    )
+async def _arm_estimate(query: QueryEngine, arms: Arms, arm: str, confidence: float) -> ArmEstimate:
+    """Estimates of one arm, at this confidence."""
+    metric, selection = arms.metric, arms.selections[arm]
+    if measure := effect_measure(metric):
+        bounds = {
+            measure.format(figure=figure.figure): figure.bounds
+            for figure in await figures_of(query, selection, confidence)
+        }
+        return ArmEstimate(figures=bounds, most=inf if isinstance(metric.value_kind, Rate) else 1.0)
+    work = await query.work(selection, EstimateQuery(confidence=confidence))
+    percentiles = metric.percentiles or EFFECT_PERCENTILES
+    return ArmEstimate(answer=work.answer, ranks=work.population, percentiles=percentiles)
 
 
 async def _unbounded_figures(
