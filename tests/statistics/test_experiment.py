@@ -178,7 +178,7 @@ def test_a_rate_that_nearly_triples_is_shown_as_often_as_planned(
         numerators, denominators = chance.normal([0.2 * ratio, 0.2], error, (runs, 2)).T
         variances = error**2 * np.array([1, 0, 1])[:, None] * np.ones(runs)
         arms.append(
-            fieller(numerators, denominators, variances, variances[0], reach=reach, most=None)
+            fieller(numerators, denominators, variances, variances[0], reach=reach, most=inf)
         )
     _, low, _ = difference_of(np.array(arms).swapaxes(0, 1), (0.0, inf))
     assert (low > 0).mean() > 0.78

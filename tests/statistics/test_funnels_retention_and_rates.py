@@ -1,6 +1,7 @@
 """Figures of a device's own past: their covariance, their intervals, and what plans say of them."""
 
 from itertools import product
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def test_an_estimate_outside_the_range_has_the_interval_of_the_nearest_end() -> 
 def test_an_interval_of_a_ratio_solves_fiellers_equation_or_is_the_whole_range() -> None:
     numerators, denominators = np.array([20.0, 20.0, 3.0, -1.0]), np.array([80.0, 80.0, 1.0, -2.0])
     variances = np.tile(np.array([[9.0], [-4.0], [16.0]]), 4)
-    found = fieller(numerators, denominators, variances, variances[2], reach=1.96, most=None)
+    found = fieller(numerators, denominators, variances, variances[2], reach=1.96, most=inf)
     estimates, low, high = found
     for end in (low[0], high[0]):
         square = 9.0 - 4.0 * end + 16.0 * end**2

@@ -67,7 +67,7 @@ class Ratio:
         variance: as of `fieller`, of this ratio alone.
         without_law: the part of it without a normal law.
         unit: what the ratio is multiplied by.
-        most: largest possible ratio; None if any is possible.
+        most: largest possible ratio; infinite if any is possible.
         step: of a number of devices, by how much one report changes it; ends are half of that
             further (Yates 1934).
     """
@@ -78,7 +78,7 @@ class Ratio:
     denominator_variance: float
     without_law: Floats
     unit: float = 1.0
-    most: float | None = 1.0
+    most: float = 1.0
     step: float = 0.0
 
     def figure(
@@ -94,7 +94,7 @@ class Ratio:
         """With its interval. below: what the denominator counts."""
         reach = reach_of(confidence)
         place = self.numerator / self.denominator if self.denominator > 0 else 0.0
-        place = min(max(place, 0.0), self.most or place)
+        place = min(max(place, 0.0), self.most)
         variance = max(float(polyval(place, self.variance)), 0.0)
         share = float(polyval(place, self.without_law)) / variance if variance else 0.0
         if share > 0:
@@ -109,11 +109,11 @@ class Ratio:
             most=self.most,
         )
         estimate, low, high = (float(end[0]) * self.unit for end in ends)
-        half_step, most = self.step / 2, inf if self.most is None else self.most * self.unit
-        low, high = max(low - half_step, 0.0), min(high + half_step, most)
+        half_step = self.step / 2
+        low, high = max(low - half_step, 0.0), min(high + half_step, self.most * self.unit)
         is_clear = self.denominator > reach * sqrt(self.denominator_variance)
         if not is_clear:
-            bound = "no upper end is known" if self.most is None else "any share is possible"
+            bound = "no upper end is known" if self.most == inf else "any share is possible"
             note = "; ".join(filter(None, [note, f"the number of {below} {_NO_BOUND}: {bound}"]))
         has = self.denominator > 0
         return Figure(
@@ -288,5 +288,5 @@ def rate_of(tiers: Sequence[Tier], repeats: int) -> Ratio:
         variance=np.array([numerator_variance, -2 * shared, denominator_variance]),
         denominator_variance=denominator_variance,
         without_law=np.zeros(3),
-        most=None,
+        most=inf,
     )

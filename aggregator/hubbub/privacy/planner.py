@@ -306,7 +306,7 @@ def ratio_power(
     probable estimates of numerator and denominator: few reports vary both, and a ratio of listed
     values is at most 1, so that the power is not that of a normal law.
     """
-    most = None if question.kind == "vector" else 1.0
+    most = inf if question.kind == "vector" else 1.0
     scores = ndtri((np.arange(_NODES) + 0.5) / _NODES)
     scores /= scores.std()
     along, across = np.repeat(scores, _NODES), np.tile(scores, _NODES)
@@ -329,7 +329,7 @@ def ratio_power(
         arms.append(ends[:, np.isfinite(high)])
     control, moved = arms
     sides = np.repeat(control, moved.shape[1], axis=1), np.tile(moved, control.shape[1])
-    _, low, high = difference_of(np.stack(sides, axis=1), (0.0, inf if most is None else most))
+    _, low, high = difference_of(np.stack(sides, axis=1), (0.0, most))
     return float(((low > 0) | (high < 0)).sum() / len(along) ** 2)
 
 

@@ -14,7 +14,7 @@ Sums over thousands of reports are practically normal, which every interval here
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import log, sqrt
+from math import inf, log, sqrt
 from statistics import NormalDist
 from typing import Final, Literal
 
@@ -283,7 +283,7 @@ def fieller(
     denominator_variances: Floats,
     *,
     reach: Floats | float,
-    most: float | None = 1.0,
+    most: float = 1.0,
 ) -> tuple[Floats, Floats, Floats]:
     """Of ratios of two estimates, estimates and ends of intervals in [0, most] (Fieller 1954).
 
@@ -299,7 +299,7 @@ def fieller(
             coefficients of a polynomial in it, the constant first; shape (coefficients, ratios).
         denominator_variances: shape (ratios,).
         reach: how many standard errors away the ends are.
-        most: the largest possible ratio; None if any is possible.
+        most: the largest possible ratio; infinite if any is possible.
 
     Returns:
         Estimates, lows and highs. An end without bound is infinite; the estimate of a denominator
@@ -312,8 +312,8 @@ def fieller(
     # The interval of an estimate outside [0, most] is that of the nearest end: by its own, all
     # ratios could be rejected, and the interval would have no width.
     centres = nearest * safe
-    highest = np.full_like(estimates, np.inf if most is None else most)
-    if most is None:
+    highest = np.full_like(estimates, most)
+    if most == inf:
         # By the triangle inequality no ratio above this one is within reach.
         numerator_end = np.maximum(numerators, 0.0) + reach * np.sqrt(np.maximum(variances[0], 0.0))
         denominator_end = denominators - reach * np.sqrt(denominator_variances)
@@ -329,6 +329,6 @@ def fieller(
 
     finite = np.where(clear, highest, 0.0)
     low = np.where(clear, end(np.zeros_like(estimates)), 0.0)
-    high = np.where(clear, end(finite), np.inf if most is None else most)
+    high = np.where(clear, end(finite), most)
     estimates = np.where(clear, estimates, nearest)
     return np.where(denominators > 0, estimates, np.nan), low, high
