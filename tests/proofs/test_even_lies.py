@@ -16,8 +16,8 @@ from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.proofs.enumeration import distribution
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import profile
+from tests.support.crowds import crowd_of
 
 FINE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("wave", {"epsilon": 4.0, "low": 0, "high": 1, "buckets": 6}),
@@ -114,12 +114,7 @@ def test_epsilon_of_a_crowd_of_a_geometry_is_never_below_all_outcomes(
     """Enumerated with fractions: whatever values the others hold, and every pair of them."""
     mechanism, values = catalog_files(local, others)
     lies = even_lies(mechanism, mechanism.privacy_loss())
-    crowd = ShuffledEpoch(
-        reports=others + 1,
-        categories=lies.categories,
-        epsilon_local=lies.epsilon,
-        groups=lies.groups,
-    )
+    crowd = crowd_of(others + 1, lies.categories, lies.epsilon, groups=lies.groups)
     deltas = {share * local: profile(crowd, 1e-15)(share * local) for share in (0.1, 0.4, 0.8)}
     cells = range(mechanism.layout.size)
     rows = _integers(
@@ -184,9 +179,7 @@ def test_epsilon_of_a_crowd_of_codes_is_never_below_all_outcomes(
             for report_law in product(one_book, repeat=codes.books)
         ]
     )
-    crowd = ShuffledEpoch(
-        reports=others + 1, categories=lies.categories, epsilon_local=lies.epsilon
-    )
+    crowd = crowd_of(others + 1, lies.categories, lies.epsilon)
     largest = {share * codes.epsilon: Fraction(0) for share in (0.1, 0.4, 0.8)}
     # Which word is which is a name: one of the pair may be the first row.
     for rest in combinations_with_replacement(rows, others):

@@ -31,16 +31,11 @@ from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import profile
 from hubbub.sealing.count_dummy_law import CountNoise
 from hubbub.sealing.value_dummy_law import ValueNoise
+from tests.support.crowds import crowd_of
 
 
 def _crowd(noise: ValueNoise) -> ShuffledEpoch:
-    return ShuffledEpoch(
-        reports=100,
-        categories=noise.values,
-        epsilon_local=inf,
-        noise_dummies=noise.each,
-        sum_noise=noise.of_sum,
-    )
+    return crowd_of(100, noise.values, inf, noise_dummies=noise.each, sum_noise=noise.of_sum)
 
 
 def _draw_given_numbers(noise: ValueNoise, numbers: Iterable[int]) -> tuple[int, ...]:
@@ -181,7 +176,7 @@ def test_a_mean_has_noise_dummies_also_at_the_limits(central: float, delta: floa
 
 
 def test_a_noise_law_with_revealing_ends_is_refused() -> None:
-    crowd = ShuffledEpoch(reports=100, categories=129, epsilon_local=16)
+    crowd = crowd_of(100, 129, 16)
     with pytest.raises(BadParameter, match="cannot keep a delta as small as 1e-15; raise delta"):
         best_noise(crowd, 0.3, 1e-15, fixed_sum=True)
 

@@ -26,9 +26,9 @@ from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.part_tables import listed_parts
 from hubbub.privacy.exact_accountant import ExactAccountant
 from hubbub.privacy.noise_dummies_account import law_of
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import profile
 from hubbub.sealing.count_dummy_law import CountNoise
+from tests.support.crowds import crowd_of
 
 SIZES: Final = (7, 16, 14, 2)
 REPORTS: Final = 100_000
@@ -197,9 +197,7 @@ def test_the_account_is_never_below_all_outcomes_of_the_mechanism() -> None:
     assert mechanism.names_one_cell
     assert noise is not None
     lies = even_lies(mechanism, mechanism.privacy_loss())
-    crowd = ShuffledEpoch(
-        reports=2, categories=lies.categories, epsilon_local=lies.epsilon, noise_dummies=noise
-    )
+    crowd = crowd_of(2, lies.categories, lies.epsilon, noise_dummies=noise)
     delta, worst = profile(crowd, 1e-12), dict.fromkeys((0.2, 0.5, 1.0), 0.0)
     for other in range(4):
         pair = [_outcomes(mechanism, (value, other), noise) for value in (0, 1)]

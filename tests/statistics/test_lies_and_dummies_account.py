@@ -21,6 +21,7 @@ from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.privacy.third_values_account import AllCounts, ThirdValues, poisson
 from hubbub.sealing.count_dummy_law import CountNoise
+from tests.support.crowds import crowd_of
 
 
 def _chances(scale: float, shift: int) -> Floats:
@@ -149,9 +150,7 @@ def _joint(others: Iterator[int], d: int, local: float, law: Floats, m: int) -> 
 def test_delta_is_not_below_that_of_all_counts_for_any_others(
     m: int, d: int, local: float, law: tuple[float, int], central: float
 ) -> None:
-    crowd = ShuffledEpoch(
-        reports=m + 1, categories=d, epsilon_local=local, noise_dummies=noise_of(*law)
-    )
+    crowd = crowd_of(m + 1, d, local, noise_dummies=noise_of(*law))
     worst = 0.0
     for hold in product(range(d), repeat=m):
         if list(hold) != sorted(hold):
@@ -214,7 +213,7 @@ def test_delta_is_not_below_that_of_all_counts_and_known_lies(  # noqa: PLR0917 
     noise = CountNoise(odds << 32, reach)
     exact = _known_lies_delta(m, d, truth, np.array(noise.weights) // noise.weights[0], t)
     local = log(1 + d * truth / (1 - truth))
-    crowd = ShuffledEpoch(reports=m + 1, categories=d, epsilon_local=local, noise_dummies=noise)
+    crowd = crowd_of(m + 1, d, local, noise_dummies=noise)
     if not has_all_counts:
         monkeypatch.setattr(AllCounts, "of", lambda *_, **__: None)
     lies_and_dummies_account._all_counts.cache_clear()
@@ -280,9 +279,7 @@ def test_epsilon_is_little_above_an_attack(  # noqa: PLR0917 a row
     reports: int, values: int, local: float, law: tuple[float, int], delta: float, above: float
 ) -> None:
     """All of the third term is hidden from the attacker; one who sees a part is no worse."""
-    crowd = ShuffledEpoch(
-        reports=reports, categories=values, epsilon_local=local, noise_dummies=noise_of(*law)
-    )
+    crowd = crowd_of(reports, values, local, noise_dummies=noise_of(*law))
     exact = _attacked(crowd, _chances(*law), delta)
     epsilon = central_epsilon(crowd, delta)
     assert exact * (1 - 1e-4) <= epsilon <= above * exact
@@ -316,7 +313,5 @@ def test_epsilon_of_few_reports_on_many_values_is_at_most_3_percent_above_the_ex
     Of 300 reports and of 4,096 values that of an attack: the sum of what each count shows of its
     reports.
     """
-    crowd = ShuffledEpoch(
-        reports=reports, categories=values, epsilon_local=local, noise_dummies=noise_of(*law)
-    )
+    crowd = crowd_of(reports, values, local, noise_dummies=noise_of(*law))
     assert exact * 0.99 < central_epsilon(crowd, delta) <= 1.03 * exact

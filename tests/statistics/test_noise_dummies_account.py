@@ -113,9 +113,18 @@ def test_epsilon_with_lies_is_at_most_2_percent_above_the_worst_case(
     assert worst <= central_epsilon(crowd, delta) <= 1.02 * worst
 
 
-def _answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    command = ["privacy", "crowd", "--dummies", "noise", "--json", *map(str, arguments)]
-    answer: dict[str, Any] = document_of(capsys, *command)
+def _answer(  # noqa: PLR0917 a row
+    capsys: pytest.CaptureFixture[str],
+    reports: int,
+    values: int,
+    central: float,
+    delta: float,
+    local: float = inf,
+) -> dict[str, Any]:
+    command = f"privacy crowd --dummies noise --json --reports {reports} --values {values}"
+    command += f" --central {central} --delta {delta}"
+    command += f" --local-epsilon {local}" if local < inf else ""
+    answer: dict[str, Any] = document_of(capsys, *command.split())
     return answer
 
 
@@ -191,8 +200,7 @@ def _stderr(answer: dict[str, Any], q: float) -> float:
 def test_the_printed_epsilon_of_noise_is_exact_or_at_most_3_percent_above(
     reports: int, values: int, central: float, delta: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = ["--reports", reports, "--values", values, "--central", central, "--delta", delta]
-    answer = _answer(capsys, *settings)
+    answer = _answer(capsys, reports, values, central, delta)
     exact = _epsilon_of(*_bare(answer), delta)
     assert exact * (1 - 1e-7) <= answer["epsilon_central"] <= min(1.001 * exact, central)
     assert answer["stderr"] == pytest.approx(_stderr(answer, 0.0), rel=1e-6)
@@ -217,8 +225,7 @@ def test_planned_noise_with_lies_is_at_most_3_percent_above_the_exact(  # noqa: 
     delta: float,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    settings = ["--reports", reports, "--values", values, "--central", central, "--delta", delta]
-    answer = _answer(capsys, *settings, "--local-epsilon", local)
+    answer = _answer(capsys, reports, values, central, delta, local)
     exact = max(_epsilon_of(*views, delta) for views in _of_few(answer, local))
     assert exact * (1 - 1e-7) <= answer["epsilon_central"] <= min(1.03 * exact, central)
     q = 1 / (exp(local) + values - 1)
@@ -236,8 +243,7 @@ def test_planned_noise_with_lies_is_at_most_3_percent_above_the_exact(  # noqa: 
 def test_epsilon_of_two_values_with_lies_is_at_most_3_percent_above_the_worst_split(
     reports: int, local: float, central: float, delta: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = ["--reports", reports, "--values", 2, "--central", central, "--delta", delta]
-    answer = _answer(capsys, *settings, "--local-epsilon", local)
+    answer = _answer(capsys, reports, 2, central, delta, local)
     exact = max(
         _epsilon_of(*views, delta)
         for on_v in (0, reports // 4, (reports - 1) // 2)
@@ -280,8 +286,7 @@ def test_planned_noise_of_two_values_with_lies_is_at_most_3_percent_above_the_le
     reports: int, local: float, central: float, delta: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With a scale smaller by so much all others on w reveal more, however long its ends are."""
-    settings = ["--reports", reports, "--values", 2, "--central", central, "--delta", delta]
-    answer = _answer(capsys, *settings, "--local-epsilon", local)
+    answer = _answer(capsys, reports, 2, central, delta, local)
     q, ends = 1 / (exp(local) + 1), {**answer, "shift": 2 * answer["shift"]}
     high = low = answer["scale"]
     while _stderr({**ends, "scale": low}, q) > answer["stderr"] / 1.03 and low > high / 4:
@@ -296,8 +301,7 @@ def test_planned_noise_of_two_values_with_lies_is_at_most_3_percent_above_the_le
 def test_a_count_is_as_exact_as_that_of_a_trusted_curator(
     central: float, stderr: float, shift: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = ["--reports", 30_000, "--values", 16, "--central", central, "--delta", 1e-8]
-    answer = _answer(capsys, *settings)
+    answer = _answer(capsys, 30_000, 16, central, 1e-8)
     assert answer["stderr"] == pytest.approx(stderr, abs=0.01)
     assert answer["shift"] == shift
     assert answer["stderr"] <= 1.01 * 2 * sqrt(2) / central

@@ -60,12 +60,20 @@ def _excess(first: Chances, two: Chances, ratio: Fraction) -> Fraction:
     return sum((more for more in over if more > 0), Fraction(0))
 
 
-def _exact_delta(n: int, d: int, lie: Fraction, t: float, dummies: int = 0) -> Fraction:
-    """The hockey-stick divergence, over all that the others may hold and every pair of values."""
+def _exact_delta(n: int, d: int, lie: Fraction, t: float, dummies: dict[int, Fraction]) -> Fraction:
+    """The hockey-stick divergence, over all that the others may hold and every pair of values.
+
+    `dummies` are the chances of their numbers, which all can see.
+    """
     worst = Fraction(0)
     for others in combinations_with_replacement(range(d), n - 1):
         distributions = [
-            _histogram_chances((value, *others), d, lie, dummies) for value in range(d)
+            {
+                counts: chance * likely
+                for number, likely in dummies.items()
+                for counts, chance in _histogram_chances((value, *others), d, lie, number).items()
+            }
+            for value in range(d)
         ]
         for first, two in permutations(distributions, 2):
             worst = max(worst, _excess(first, two, Fraction(t)))
@@ -73,45 +81,31 @@ def _exact_delta(n: int, d: int, lie: Fraction, t: float, dummies: int = 0) -> F
 
 
 @pytest.mark.parametrize("d", [2, 3])
-@pytest.mark.parametrize(("n", "dummies"), [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (1, 2), (3, 2)])
+@pytest.mark.parametrize(
+    ("n", "dummies", "each"),
+    [
+        *((n, 0, 0.0) for n in (1, 2, 3, 4, 5)),
+        *((n, 2, 0.0) for n in (1, 3)),
+        *((n, 0, each) for n, each in ((1, 0.5), (2, 0.25), (3, 0.5), (2, 1.0), (2, 1.5))),
+    ],
+)
 @pytest.mark.parametrize("local", [0.5, 1.5, 3.0])
 def test_delta_is_never_below_that_of_all_outcomes(
-    n: int, d: int, local: float, dummies: int
+    n: int, d: int, local: float, dummies: int, each: float
 ) -> None:
-    """Enumerated with fractions: every histogram, whatever the others hold."""
-    lie = Fraction(1 / (exp(local) + d - 1))
-    for central in (0.1 * local, 0.4 * local, 0.8 * local):
-        exact = _exact_delta(n, d, lie, nextafter(exp(central), inf), dummies)
-        crowd = crowd_of(n, d, local, dummies=dummies)
-        delta = profile(crowd, 1e-15)(central)
-        assert delta >= exact
-        if exact > 1e-3 and d == 3:
-            assert delta <= 1.35 * float(exact), "a small crowd shows how many lied"
+    """Enumerated with fractions: every histogram, whatever the others hold.
 
-
-@pytest.mark.parametrize("d", [2, 3])
-@pytest.mark.parametrize(("n", "each"), [(1, 0.5), (2, 0.25), (3, 0.5), (2, 1.0), (2, 1.5)])
-@pytest.mark.parametrize("local", [0.5, 1.5, 3.0])
-def test_delta_with_dummies_of_devices_is_never_below_that_of_all_outcomes(
-    n: int, d: int, each: float, local: float
-) -> None:
-    """How many there are is a sum of coins, which all can see."""
+    The number of dummies of devices is a sum of coins.
+    """
     lie, whole, coin = Fraction(1 / (exp(local) + d - 1)), int(each), Fraction(each % 1)
+    numbers = {
+        dummies + whole * n + number: comb(n, number) * coin**number * (1 - coin) ** (n - number)
+        for number in range(n + 1 if coin else 1)
+    }
     for central in (0.1 * local, 0.4 * local, 0.8 * local):
-        crowd = crowd_of(n, d, local, each=each)
+        exact = _exact_delta(n, d, lie, nextafter(exp(central), inf), numbers)
+        crowd = crowd_of(n, d, local, dummies=dummies, each=each)
         delta = profile(crowd, 1e-15)(central)
-        exact, t = Fraction(0), Fraction(nextafter(exp(central), inf))
-        for others in combinations_with_replacement(range(d), n - 1):
-            distributions = []
-            for value in range(d):
-                chances: Chances = {}
-                for number in range(n + 1 if coin else 1):
-                    likely = comb(n, number) * coin**number * (1 - coin) ** (n - number)
-                    outcomes = _histogram_chances((value, *others), d, lie, whole * n + number)
-                    chances |= {counts: chance * likely for counts, chance in outcomes.items()}
-                distributions.append(chances)
-            for first, two in permutations(distributions, 2):
-                exact = max(exact, _excess(first, two, t))
         assert delta >= exact
         if exact > 1e-3 and d == 3:
             assert delta <= 1.35 * float(exact), "a small crowd shows how many lied"
@@ -334,6 +328,25 @@ class _Adversary:
         )
 
 
+def _account(crowd: ShuffledEpoch, delta: float, ratio: float) -> float:
+    """Its central epsilon; not below what an adversary reaches, and above by less than `ratio`."""
+    epsilon, adversary = central_epsilon(crowd, delta), _Adversary(crowd)
+    assert adversary.delta(epsilon) <= delta * (1 + 1e-6)
+    assert adversary.delta(epsilon / ratio) > delta
+    return epsilon
+
+
+def _plan(crowd: ShuffledEpoch, central: float, delta: float) -> ShuffledEpoch:
+    """The crowd at the largest local epsilon, at most .03 below what an adversary allows."""
+    local = largest_local(crowd, central, delta)
+    planned = replace(crowd, epsilon_local=local)
+    assert _Adversary(planned).delta(central) <= delta * (1 + 1e-6)
+    if local < 16 - 0.03:
+        above = replace(crowd, epsilon_local=local + 0.03)
+        assert _Adversary(above).delta(central) > delta
+    return planned
+
+
 def _size(mean: float) -> int:
     """So many numbers from 0 on, beyond which a count of this mean is with a chance below 1e-15."""
     return int(mean + 12 * mean**0.5 + 45)
@@ -375,9 +388,7 @@ def test_with_few_lies_epsilon_is_within_1_percent_of_the_better_adversary(
     crowd_size = round(reports / honest)
     local = log(reports / lies - categories + 1)
     crowd = crowd_of(crowd_size, categories, local, honest=honest, dummies=dummies * categories)
-    epsilon, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
-    assert adversary.delta(epsilon) <= DELTA * (1 + 1e-6)
-    assert adversary.delta(epsilon / 1.01) > DELTA
+    _account(crowd, DELTA, 1.01)
 
 
 @pytest.mark.parametrize(
@@ -388,13 +399,10 @@ def test_the_epsilon_of_tiny_epochs_is_that_of_all_outcomes(
     n: int, d: int, dummies: int, local: float
 ) -> None:
     """In fractions, whatever the others hold, several third values too; within 1%."""
-    lie, crowd = (
-        Fraction(1 / (exp(local) + d - 1)),
-        crowd_of(n, d, local, dummies=dummies),
-    )
-    delta = float(_exact_delta(n, d, lie, exp(0.6 * local), dummies))
-    epsilon = central_epsilon(crowd, delta)
-    assert _exact_delta(n, d, lie, exp(epsilon), dummies) <= delta
+    lie, numbers = Fraction(1 / (exp(local) + d - 1)), {dummies: Fraction(1)}
+    delta = float(_exact_delta(n, d, lie, exp(0.6 * local), numbers))
+    epsilon = central_epsilon(crowd_of(n, d, local, dummies=dummies), delta)
+    assert _exact_delta(n, d, lie, exp(epsilon), numbers) <= delta
     assert epsilon <= 0.6 * local * 1.01
 
 
@@ -459,14 +467,9 @@ def test_crowds_with_few_lies_are_accounted_and_planned_within_the_promised_rati
     honest, dummies = drawn.choice((0.5, 0.8, 1.0)), drawn.choice((0, 0, 2 * categories))
     central, delta = drawn.choice((2.0, 3.0, 4.0, 5.0, 6.0)), 10 ** drawn.uniform(-9, -4)
     crowd = crowd_of(reports, categories, 16.0, honest=honest, dummies=dummies)
-    local = largest_local(crowd, central, delta)
-    crowd = replace(crowd, epsilon_local=local)
-    assert _Adversary(crowd).delta(central) <= delta * (1 + 1e-6)
-    assert _Adversary(replace(crowd, epsilon_local=local + 0.03)).delta(central) > delta
-    epsilon = central_epsilon(crowd, delta)
-    assert epsilon <= central
-    assert _Adversary(crowd).delta(epsilon) <= delta * (1 + 1e-6)
-    assert _Adversary(crowd).delta(epsilon / 1.01) > delta
+    planned = _plan(crowd, central, delta)
+    assert planned.epsilon_local < 16 - 0.03
+    assert _account(planned, delta, 1.01) <= central
 
 
 def _logs(chances: Floats) -> dict[int, float]:
@@ -510,13 +513,8 @@ def test_the_largest_local_epsilon_is_within_three_hundredths_of_what_an_adversa
     reports: int, categories: int, central: float, dummies: int
 ) -> None:
     """dummies: on each value."""
-    more = dummies * categories
-    planned = crowd_of(reports, categories, 16.0, dummies=more)
-    epsilon_local = largest_local(planned, central, DELTA)
-    planned = replace(planned, epsilon_local=epsilon_local)
-    assert _Adversary(planned).delta(central) <= DELTA * (1 + 1e-6)
-    above = replace(planned, epsilon_local=epsilon_local + 0.03)
-    assert _Adversary(above).delta(central) > DELTA
+    crowd = crowd_of(reports, categories, 16.0, dummies=dummies * categories)
+    assert _plan(crowd, central, DELTA).epsilon_local < 16 - 0.03
 
 
 @pytest.mark.parametrize("place", range(12))
@@ -527,14 +525,7 @@ def test_random_crowds_are_accounted_and_planned_within_the_promised_ratio(place
     honest, dummies = drawn.choice((0.5, 0.7, 0.9, 1.0)), drawn.choice((0, 0, 5 * categories))
     central = drawn.choice((0.25, 0.5, 1.0, 2.0, 4.0))
     crowd = crowd_of(reports, categories, 16.0, honest=honest, dummies=dummies)
-    local = largest_local(crowd, central, DELTA)
-    crowd = replace(crowd, epsilon_local=local)
-    epsilon, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
-    assert adversary.delta(epsilon) <= DELTA * (1 + 1e-6)
-    assert adversary.delta(epsilon / 1.03) > DELTA
-    if local < 16 - 0.03:
-        above = replace(crowd, epsilon_local=local + 0.03)
-        assert _Adversary(above).delta(central) > DELTA
+    _account(_plan(crowd, central, DELTA), DELTA, 1.03)
 
 
 def test_a_bound_proven_for_listed_values_is_not_used_for_codes() -> None:

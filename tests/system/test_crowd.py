@@ -24,7 +24,6 @@ from hubbub.epochs import epoch_date
 from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.sealing.count_dummy_law import CountNoise
 from hubbub.simulation.demo_history import Day, write_history
 from hubbub.simulation.devices import send_everyone
@@ -33,6 +32,7 @@ from tests.support import web
 from tests.support.asking import estimate
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.commands import document_of, output_of, refusal_of
+from tests.support.crowds import crowd_of
 from tests.support.law_terms import report_counts
 from tests.support.mixing import pool_counts
 from tests.support.moment import now
@@ -201,7 +201,7 @@ def test_dummies_of_devices_leave_as_reports_and_no_answer_counts_them(
     estimates, alone = estimate(run.endpoints, "own"), estimate(run.endpoints, "met")
     assert estimates.reports == round(terms["counted"] / (1 + EACH))
     assert estimates.epsilon > alone.epsilon + 0.3
-    crowd = ShuffledEpoch(reports=PEOPLE, categories=3, epsilon_local=estimates.epsilon, each=EACH)
+    crowd = crowd_of(PEOPLE, 3, estimates.epsilon, each=EACH)
     for value in estimates.values:
         true = {"red": 525, "blue": 175, "green": 0}[value.value]
         assert abs(value.estimate - true) <= SIGMAS * crowd.stderr(true / PEOPLE)

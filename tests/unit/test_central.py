@@ -30,7 +30,6 @@ from hubbub.privacy.crowd_guarantees import central_of, crowds_of
 from hubbub.privacy.exact_accountant import what_decides
 from hubbub.privacy.fewest_dummies import best_dummies
 from hubbub.privacy.many_epochs import composed_epsilon
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
 from hubbub.signing.metric_changes import refuse_changes
 from hubbub.signing.sign_bundle import sign_bundle, stream_table
@@ -39,7 +38,7 @@ from tests.conftest import CATALOG
 from tests.support.bundles import DAY, crowd_text, make_signed
 from tests.support.catalogs import catalog_of, catalog_toml, metric_toml, promised_catalog_of
 from tests.support.commands import Capture, document_of, output_of, refusal_of
-from tests.support.crowds import crowd_in, with_crowd
+from tests.support.crowds import crowd_in, crowd_of, with_crowd
 
 HEAD = 'shuffler = "127.0.0.1:1"\n'
 THEME = crowd_text(30_000)
@@ -73,10 +72,10 @@ def _in_bundle(folder: Path, metric: Metric) -> Bundle:
 def test_the_only_honest_person_of_a_crowd_has_the_local_epsilon(
     reports: int, honest: float
 ) -> None:
-    alone = ShuffledEpoch(reports=reports, categories=4, epsilon_local=1.0, honest=honest)
+    alone = crowd_of(reports, 4, 1.0, honest=honest)
     assert alone.others == 0
     assert central_epsilon(alone, 1e-9) == pytest.approx(1.0, rel=1e-3)
-    assert ShuffledEpoch(reports=1000, categories=4, epsilon_local=1.0, honest=0.8).others == 799
+    assert crowd_of(1000, 4, 1.0, honest=0.8).others == 799
 
 
 @pytest.mark.slow
@@ -428,9 +427,9 @@ def test_development_shows_every_number(tmp_path: Path) -> None:
 
 def test_auto_takes_the_fewest_useful_dummies() -> None:
     """Beside a finer search; none where devices lie more than the promise needs."""
-    many = ShuffledEpoch(reports=1_000_000, categories=16, epsilon_local=8.0, honest=0.9)
+    many = crowd_of(1_000_000, 16, 8.0, honest=0.9)
     assert best_dummies(many, 1.0, 1e-8) == 0
-    few = ShuffledEpoch(reports=300, categories=256, epsilon_local=8.0, honest=0.9)
+    few = crowd_of(300, 256, 8.0, honest=0.9)
     dummy_count = best_dummies(few, 1.0, 1e-8)
 
     def variance(dummies: int) -> float:

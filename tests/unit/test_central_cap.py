@@ -37,6 +37,7 @@ from hubbub.signing.sign_bundle import sign_bundle
 from hubbub.signing.testing import make_bundle
 from tests.support.bundles import DAY
 from tests.support.catalogs import metric_toml, promised_catalog_of
+from tests.support.crowds import crowd_of
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 
@@ -98,7 +99,7 @@ def test_one_report_reveals_no_more_than_its_gaussian(epsilon: float) -> None:
 def test_no_crowd_reveals_more_than_its_gaussian(
     reports: int, categories: int, central: float
 ) -> None:
-    crowd = ShuffledEpoch(reports=reports, categories=categories, epsilon_local=16.0, honest=0.9)
+    crowd = crowd_of(reports, categories, 16.0, honest=0.9)
     crowd = replace(crowd, epsilon_local=largest_local(crowd, central, 1e-8))
     mu = gaussian_mu(crowd)
     for place in range(20):
@@ -111,7 +112,7 @@ def test_no_crowd_reveals_more_than_its_gaussian(
 
 
 def test_no_crowd_costs_more_than_its_reports_reveal_alone() -> None:
-    assert gaussian_mu(ShuffledEpoch(reports=1, categories=4, epsilon_local=1.0)) <= mu_of_pure(1.0)
+    assert gaussian_mu(crowd_of(1, 4, 1.0)) <= mu_of_pure(1.0)
     nobody_lies = ShuffledEpoch(reports=100, categories=4, epsilon_local=inf)
     assert gaussian_mu(nobody_lies) > 30, "where nobody lies nothing is hidden"
 

@@ -21,13 +21,12 @@ from hubbub.mechanisms.even_lies import even_lies
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.privacy.crowd_guarantees import central_of, smallest_crowd
 from hubbub.privacy.exact_accountant import ExactAccountant
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 from tests.support.commands import document_of, output_of, refusal_of
-from tests.support.crowds import crowd_in
+from tests.support.crowds import crowd_in, crowd_of
 
 TEXT = catalog_toml(
     metric_toml(
@@ -122,13 +121,7 @@ def test_the_noise_of_its_geometry_keeps_the_promise_of_a_tree() -> None:
     promise = central_of(metric, 30_000)
     assert 0.97 <= promise.epsilon <= 1.0
     lies = even_lies(metric.randomizer, metric.report_loss)
-    crowd = ShuffledEpoch(
-        reports=30_000,
-        categories=lies.categories,
-        epsilon_local=lies.epsilon,
-        honest=0.9,
-        groups=lies.groups,
-    )
+    crowd = crowd_of(30_000, lies.categories, lies.epsilon, honest=0.9, groups=lies.groups)
     assert smallest_crowd(metric) == crowd
     assert central_epsilon(crowd, crowd_in(metric).delta) <= 1.0
 

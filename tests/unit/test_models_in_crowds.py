@@ -29,12 +29,12 @@ from hubbub.privacy.leaflet_and_reviewer_claims import leaflet
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.audit import audit_metric
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.sign_bundle import sign_models
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import model_toml, promised_catalog_of
 from tests.support.commands import Capture, document_of, refusal_of
+from tests.support.crowds import crowd_of
 from tests.support.devices import idle_client
 
 START = 20_010  # days since 1970: 2024-10-14
@@ -82,14 +82,12 @@ def test_the_local_epsilon_is_the_largest_whose_rounds_together_keep_the_promise
     def together(epsilon: float) -> float:
         codes = VectorCodes(epsilon=epsilon, dimensions=4, words=words_for(epsilon), books=1)
         lies = even_lies(codes, epsilon)
-        crowd = ShuffledEpoch(
-            reports=CROWD, categories=lies.categories, epsilon_local=epsilon, honest=0.9
-        )
+        crowd = crowd_of(CROWD, lies.categories, epsilon, honest=0.9)
         return composed_epsilon([(crowd, EACH)], DELTA)
 
     assert together(churn.epsilon) <= CENTRAL < together(churn.epsilon + 0.01)
     assert 0.97 * CENTRAL < promise_epsilon_of(churn) <= CENTRAL
-    judges = ShuffledEpoch(reports=CROWD, categories=16, epsilon_local=churn.epsilon, honest=0.9)
+    judges = crowd_of(CROWD, 16, churn.epsilon, honest=0.9)
     assert central_epsilon(judges, DELTA) <= CENTRAL, "a crowd of those who judge keeps it, too"
 
 

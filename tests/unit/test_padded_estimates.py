@@ -24,9 +24,9 @@ from hubbub.conservation import Window
 from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.pure_protocols import Pure
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.sealing.value_dummy_law import ValueNoise
 from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
+from tests.support.crowds import crowd_of
 from tests.support.fakes import MemoryStore
 from tests.support.stores import commit_of
 
@@ -105,12 +105,7 @@ def test_with_dummies_of_devices_estimates_are_unbiased_and_their_variance_exact
     more = pure.dummies_variances(true.tolist(), expected)
     variances = [mechanism.variance(true_count, len(TRUE_COUNTS)) for true_count in true.tolist()]
     assert np.allclose(square - mean**2, np.add(variances, more))
-    crowd = ShuffledEpoch(
-        reports=len(TRUE_COUNTS),
-        categories=values,
-        epsilon_local=mechanism.epsilon,
-        each=float(each),
-    )
+    crowd = crowd_of(len(TRUE_COUNTS), values, mechanism.epsilon, each=float(each))
     for share in (0.0, 0.5, 1.0):
         own = mechanism.variance(share * len(TRUE_COUNTS), len(TRUE_COUNTS)) + more[0]
         assert crowd.stderr(share) == pytest.approx(sqrt(own), rel=1e-6)
