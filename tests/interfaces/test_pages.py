@@ -155,7 +155,9 @@ def test_the_overview_shows_every_metric_of_the_demo(
     best = _json(demo, "/v1/metrics/education/estimates", number=3)["values"]
     card = page.locator(".card", has=page.locator("h2", has_text=re.compile("^education$")))
     assert card.locator("dt").all_inner_texts() == [row["value"] for row in best]
-    assert card.locator("dd b").all_inner_texts() == [f"{100 * v['share']:.1f}%" for v in best]
+    shares = [f"{100 * row['share']:.1f}%" for row in best]
+    assert card.locator("dd > :first-child").all_inner_texts() == shares
+    assert card.locator("dd > b").count() == sum(row["detected"] for row in best)
     counted = sum(metric["reports"] for metric in metrics)
     assert f"{counted:,} reports counted" in page.inner_text("#summary")
     assert "are simulated: nobody reported then" in page.inner_text(".notice")

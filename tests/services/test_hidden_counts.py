@@ -273,7 +273,7 @@ def test_with_a_visible_number_the_same_guess_is_always_right(
     [
         ({"mix": "pool"}, "must not have mix"),
         ({"mix": "rolling"}, "noise needs mix"),
-        ({"min_batch": NOISE.most}, "above its largest number"),
+        ({"min_batch": NOISE.most}, "above the most dummies"),
         ({"values": 0}, "values 0 is not the number of values"),
     ],
 )

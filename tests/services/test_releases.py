@@ -366,7 +366,7 @@ async def test_only_final_totals_of_enough_people_are_released(signed: Signed) -
         ({"metric": "kept"}, BadParameter, "add release to it in the catalog"),
         ({"purpose": "fun"}, BadParameter, "there are report, tiny one"),
         ({"query": "sum"}, BadParameter, "there are count, histogram, mean, mode"),
-        ({"by": " "}, BadParameter, "name who makes the release"),
+        ({"by": " "}, BadParameter, "say who makes the release"),
         (
             {"metric": "age_0", "query": "mean", "purpose": "tiny one"},
             BadParameter,

@@ -32,8 +32,8 @@ def make_token_key(folder: Path) -> None:
     path = folder / TOKEN_KEY
     if path.exists():
         raise KeysUnusable(
-            f"{path}: a key exists already; tokens of a new key would be refused: to "
-            "replace it, move it away and build the bundle again"
+            f"{path}: a key exists already; to replace it, move it away and build the bundle "
+            "again, or tokens of the new key are refused"
         )
     key, public = _poprf().new_key()
     with refuse_unwritable(path, KeysUnusable):

@@ -45,7 +45,7 @@ class ModelState:
 
     def __post_init__(self) -> None:
         if not (type(self.number) is int and 0 <= self.number < _MAX_ROUNDS):
-            raise BadParameter("the number of a model's state is not a round")
+            raise BadParameter("a model's state has no valid number of a round")
         if not (
             self.weights
             and len(self.weights) % (len(self.centre) + 1) == 0

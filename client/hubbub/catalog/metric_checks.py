@@ -69,7 +69,7 @@ def _refuse_misfits(metric: Any) -> None:
         raise BadParameter(f"beginnings: {mechanism} is not a prefix tree; leave them out")
     check_ranges(mechanism, values, metric.ranges)
     if metric.unit and kind not in {"numbers", "vectors"} and not metric.edges:
-        raise BadParameter(f"unit: {mechanism} is not over numbers; leave it out")
+        raise BadParameter(f"unit: {mechanism} is not for numbers; leave unit out")
     has_buckets = bool(metric.edges) or REGISTRY[mechanism].FAMILY == "ranges"
     if metric.percentiles and not has_buckets:
         raise BadParameter(

@@ -83,7 +83,7 @@ class Stream:
         if self.is_padded and self.mix == "pool":
             raise ValueError('a stream with dummies must not have mix "pool"')
         if self.noise and (self.mix != "epoch" or self.min_batch <= self.noise.most):
-            raise ValueError('noise needs mix "epoch", and a min_batch above its largest number')
+            raise ValueError('noise needs mix "epoch", and a min_batch above the most dummies')
         if self.value_noise and self.mix != "epoch":
             raise ValueError('value_noise needs mix "epoch"')
         if self.sum_noise and not self.value_noise:

@@ -63,7 +63,7 @@ class ReleaseQuery:
             check_words(name, getattr(self, name), LONGEST_NAME)
         check_words("value", self.value, LONGEST_VALUE)
         if not self.by.strip():
-            raise BadParameter("name who makes the release, for the record")
+            raise BadParameter("say who makes the release, for the record")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,7 @@ class LogProof:
         except BadParameter as error:
             raise BundleRefused(
                 f"the log {now.origin} has forked: {error}. Somebody saw another log than "
-                "this device; keep both bundles, and run: hubbub log audit"
+                "this device; keep the old and the new bundle, and run: hubbub log audit"
             ) from error
 
 

@@ -54,10 +54,9 @@ class LifetimeOptions:
     )
 
     def __post_init__(self) -> None:
-        if not self.days * self.periods <= _MAX_DAYS:
-            raise BadParameter(
-                f"--days times --periods {self.days * self.periods} is above {_MAX_DAYS}"
-            )
+        days = self.days * self.periods
+        if not days <= _MAX_DAYS:
+            raise BadParameter(f"--days times --periods is {days}, above {_MAX_DAYS}; lower one")
 
 
 @command("keys new", text="make a signing key, and opening keys for future epochs")

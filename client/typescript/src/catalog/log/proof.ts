@@ -85,7 +85,7 @@ function refuseFork(
   } catch (error) {
     throw new BundleRefused(
       `the log ${name} has forked: ${(error as Error).message}. Somebody saw another log than ` +
-        "this device; keep both bundles, and run: hubbub log audit",
+        "this device; keep the old and the new bundle, and run: hubbub log audit",
       { cause: error },
     );
   }
