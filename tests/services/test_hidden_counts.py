@@ -274,7 +274,7 @@ def test_with_a_visible_number_the_same_guess_is_always_right(
         ({"mix": "pool"}, "must not have mix"),
         ({"mix": "rolling"}, "noise needs mix"),
         ({"min_batch": NOISE.most}, "above the most dummies"),
-        ({"values": 0}, "values 0 is not the number of values"),
+        ({"values": 0}, "values 0 is outside"),
     ],
 )
 def test_noise_that_hides_no_number_is_refused(
