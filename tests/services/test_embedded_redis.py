@@ -134,6 +134,17 @@ def test_redis_and_valkey_read_exactly_the_formats_they_support(tmp_path: Path) 
     assert read_by(Server("Redis", (7, 0))) == {"Redis 7.0"}
 
 
+def _values_by_kind(client: redis.Redis) -> dict[str, object]:
+    return {
+        "few": client.smembers("pool:few"),
+        "many": client.smembers("pool:many"),
+        "texts": client.smembers("pool:texts"),
+        "cells": client.hgetall("pool:cells"),
+        "releases": client.lrange("pool:releases", 0, -1),
+        "text": client.get("pool:text"),
+    }
+
+
 def test_a_backup_of_the_wheels_server_is_restored_into_an_older_redis(tmp_path: Path) -> None:
     """Sets, hashes, lists, texts, with their times to live, in parts and whole."""
     wheel = EmbeddedRedis(tmp_path / "wheel")
@@ -148,14 +159,7 @@ def test_a_backup_of_the_wheels_server_is_restored_into_an_older_redis(tmp_path:
             client.set("pool:text", b"\x00 text", ex=1000)
             client.set("elsewhere", 1)
             client.save()
-            kinds: dict[str, object] = {
-                "few": client.smembers("pool:few"),
-                "many": client.smembers("pool:many"),
-                "texts": client.smembers("pool:texts"),
-                "cells": client.hgetall("pool:cells"),
-                "releases": client.lrange("pool:releases", 0, -1),
-                "text": client.get("pool:text"),
-            }
+            kinds = _values_by_kind(client)
     finally:
         wheel.stop()
     dump = tmp_path / "wheel" / "dump.rdb"
@@ -168,14 +172,7 @@ def test_a_backup_of_the_wheels_server_is_restored_into_an_older_redis(tmp_path:
         for _ in range(2):  # a second time changes nothing, as where a scan comes to a key twice
             asyncio.run(copy_into(source.url, url, "pool:", lambda *_: None))
             assert client.dbsize() == len(kinds)
-            assert {
-                "few": client.smembers("pool:few"),
-                "many": client.smembers("pool:many"),
-                "texts": client.smembers("pool:texts"),
-                "cells": client.hgetall("pool:cells"),
-                "releases": client.lrange("pool:releases", 0, -1),
-                "text": client.get("pool:text"),
-            } == kinds
+            assert _values_by_kind(client) == kinds
             assert 0 < client.pttl("pool:text") <= 1_000_000
             assert client.pttl("pool:few") == -1
 

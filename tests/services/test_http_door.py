@@ -115,9 +115,11 @@ class Door:
         assert (answer.status, answer.headers["content-type"]) == (200, "application/protobuf")
         return SubmitResponse.FromString(answer.body)
 
-    async def response_bytes(self, *parts: bytes) -> bytes:
-        """All that is answered to these parts, until the line ends."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=self.trust)
+    async def response_bytes(self, *parts: bytes, source: str = "127.0.0.1") -> bytes:
+        """All that is answered to these parts from an address; nothing if the line is cut."""
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", self.port, ssl=self.trust, local_addr=(source, 0), family=socket.AF_INET
+        )
         try:
             for part in parts:
                 writer.write(part)

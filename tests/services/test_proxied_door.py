@@ -20,7 +20,7 @@ from hubbub.runtime.http import proxy_header
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
 from tests.services.test_http_door import TYPE, Door, Opening, leaves_no_ticket
-from tests.support.waiting import HANG_SECONDS, eventually, eventually_async
+from tests.support.waiting import eventually, eventually_async
 
 _PAGE: Final = Path(__file__).parents[2] / "docs/operate/proxy.md"
 # Debian's is where the PATH of a user does not look.
@@ -78,20 +78,6 @@ def haproxy(folder: Path, configuration: str, shuffler_port: int) -> Iterator[in
         child.stop()
 
 
-async def _response_bytes(door: Door, raw: bytes, *, source: str = "127.0.0.1") -> bytes:
-    """All that is answered to these bytes from this address; nothing if the connection is cut."""
-    reader, writer = await asyncio.open_connection(
-        "127.0.0.1", door.port, local_addr=(source, 0), family=socket.AF_INET
-    )
-    try:
-        writer.write(raw)
-        return await asyncio.wait_for(reader.read(), HANG_SECONDS)
-    except ConnectionError:
-        return b""
-    finally:
-        writer.close()
-
-
 @needs_haproxy
 @both_ways
 async def test_devices_behind_haproxy_are_limited_separately_and_never_logged(
@@ -136,15 +122,15 @@ async def test_a_proxy_without_its_promised_header_is_refused_and_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with opening(header_proxies=(PROXY,)) as door:
-        assert b"200 OK" in await _response_bytes(door, HEADER + HEALTH)
-        assert b"200 OK" in await _response_bytes(door, b"PROXY UNKNOWN\r\n" + HEALTH)
+        assert b"200 OK" in await door.response_bytes(HEADER + HEALTH)
+        assert b"200 OK" in await door.response_bytes(b"PROXY UNKNOWN\r\n" + HEALTH)
         for refused in (HEALTH, b"PROXY TCP4 192.0.2.1\r\n" + HEALTH):
-            assert await _response_bytes(door, refused) == b""
+            assert await door.response_bytes(refused) == b""
         with monkeypatch.context() as hurried:
             hurried.setattr(proxy_header, "_HEADER_SECONDS", 0.05)
-            assert await _response_bytes(door, b"PROXY TCP4 192") == b"", "its end never comes"
+            assert await door.response_bytes(b"PROXY TCP4 192") == b"", "its end never comes"
         await door.has("no_proxy_header", 3)
-        assert b"200 OK" in await _response_bytes(door, HEADER + HEALTH)
+        assert b"200 OK" in await door.response_bytes(HEADER + HEALTH)
         assert door.front.admission.refusals["no_proxy_header"] == 3
     assert caplog.text.count("does not begin with a PROXY header") == 1
     assert "192.0.2" not in caplog.text
@@ -157,9 +143,9 @@ async def test_a_header_from_an_address_that_is_no_proxy_is_refused(
 ) -> None:
     limiter = Limiter(1, 1)
     async with opening(limiter=limiter, **believed) as door:
-        assert b"200 OK" in await _response_bytes(door, HEALTH, source="127.0.0.9")
+        assert b"200 OK" in await door.response_bytes(HEALTH, source="127.0.0.9")
         for header in (HEADER, b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + bytes(12)):
-            assert b"200 OK" not in await _response_bytes(door, header + HEALTH, source="127.0.0.9")
+            assert b"200 OK" not in await door.response_bytes(header + HEALTH, source="127.0.0.9")
         request = door.front.request(40).SerializeToString()
         for claimed, status in (("192.0.2.1", 200), ("192.0.2.2", 429)):
             by = {**TYPE, "X-Forwarded-For": claimed}
@@ -198,7 +184,7 @@ async def test_a_server_closed_at_once_releases_its_address(
             return True
 
         await eventually_async(opens_again, although=(ServiceUnavailable,))
-        assert b"200 OK" in await _response_bytes(door, HEADER + HEALTH)
+        assert b"200 OK" in await door.response_bytes(HEADER + HEALTH)
 
 
 async def _open(door: Door, number: int) -> None:
