@@ -22,8 +22,6 @@ Record = TypeVar("Record")
 # Share of the variance from which a tier's tail counts; and the score at which tails are compared.
 _PART: Final = 0.05
 _FAR: Final = 4.0
-_TRIES: Final = 100
-_ROUNDING: Final = 1e-12
 
 
 def reports_of(tiers: Sequence[Tier]) -> int:
@@ -216,19 +214,13 @@ class Columns:
         fewest, most = low.sum(), high.sum()
         if fewest >= self.reports or most <= self.reports:
             return (low if fewest >= self.reports else high)[: len(absent)]
-        # Values lose a multiple of their variance: too little at `least`, too much at `last`.
-        least = float(((estimates - high) / variances).min())
-        last = float(((estimates - low) / variances).max())
-        excess, shortfall = most - self.reports, fewest - self.reports
-        for _ in range(_TRIES):
-            # Regula falsi (Illinois): halves the weight of an end that stays.
-            shift = last - shortfall * (last - least) / (shortfall - excess)
-            answer: Floats = np.minimum(np.maximum(estimates - shift * variances, low), high)
-            surplus = answer.sum() - self.reports
-            if abs(surplus) <= _ROUNDING * self.reports:
-                break
-            if surplus > 0:
-                least, excess, shortfall = shift, surplus, shortfall / 2
-            else:
-                last, shortfall, excess = shift, surplus, excess / 2
+        # A value loses a multiple of its variance, from its high end down to its low end. Between
+        # the multiples at which values begin and end to lose, the sum falls along a straight line.
+        multiples = np.concatenate([(estimates - high) / variances, (estimates - low) / variances])
+        order = multiples.argsort()
+        multiples = multiples[order]
+        slopes = np.concatenate([variances, -variances])[order].cumsum()
+        falls = np.append(0.0, (slopes[:-1] * np.diff(multiples)).cumsum())
+        multiple = np.interp(most - self.reports, falls, multiples)
+        answer: Floats = np.minimum(np.maximum(estimates - multiple * variances, low), high)
         return answer[: len(absent)]
