@@ -234,7 +234,7 @@ def discoveries(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> Mask:
 
 def stand_out(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> Mask:
     """Which p-values are significant at this false discovery rate (Benjamini and Hochberg 1995)."""
-    return p_values <= _step_up(p_values, rate)
+    return p_values <= _step_up(np.sort(p_values), rate)
 
 
 def critical(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> float:
@@ -245,10 +245,11 @@ def critical(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> float:
     Yekutieli 2006, definition 6). The level is at most the rate itself, so that a value that nobody
     holds is significant with at most that probability, beside any number of certain ones.
     """
-    first = _step_up(p_values, rate / (1 + rate))
-    nothing = max(int((p_values > first).sum()), 1)
-    adaptive = _step_up(p_values, rate / (1 + rate) * len(p_values) / nothing)
-    return min(max(_step_up(p_values, rate), adaptive), rate)
+    ordered = np.sort(p_values)
+    first = _step_up(ordered, rate / (1 + rate))
+    nothing = max(len(ordered) - int(ordered.searchsorted(first, side="right")), 1)
+    adaptive = _step_up(ordered, rate / (1 + rate) * len(ordered) / nothing)
+    return min(max(_step_up(ordered, rate), adaptive), rate)
 
 
 def selection_bias(gaps: Floats, stderrs: Floats) -> tuple[float, float]:
@@ -266,10 +267,13 @@ def selection_bias(gaps: Floats, stderrs: Floats) -> tuple[float, float]:
     return max(bias, 0.0), 8 / _NEAR_CUT**2 * float((stderrs[is_near] ** 2).sum())
 
 
-def _step_up(p_values: Floats, rate: float) -> float:
-    """Significance level of Benjamini and Hochberg (1995); below 0 if nothing is significant."""
-    levels = rate * np.arange(1, len(p_values) + 1) / max(len(p_values), 1)
-    passing = np.nonzero(np.sort(p_values) <= levels)[0]
+def _step_up(ordered: Floats, rate: float) -> float:
+    """Significance level of Benjamini and Hochberg (1995); below 0 if nothing is significant.
+
+    `ordered` are the p-values, ascending.
+    """
+    levels = rate * np.arange(1, len(ordered) + 1) / max(len(ordered), 1)
+    passing = (ordered <= levels).nonzero()[0]
     return float(levels[passing[-1]]) if len(passing) else -1.0
 
 
