@@ -98,9 +98,10 @@ class CountLaw:
             going = np.abs(moved) > _CLOSE * stderrs
             if not going.any():
                 break
-            places, numbers, worth = places[going], numbers[going], worth[going]
-            ends, moved, stderrs = ends[going], moved[going], stderrs[going]
-            least, most, gaps = least[going], most[going], gaps[going]
+            if not going.all():
+                places, numbers, worth = places[going], numbers[going], worth[going]
+                ends, moved, stderrs = ends[going], moved[going], stderrs[going]
+                least, most, gaps = least[going], most[going], gaps[going]
             before, gaps = gaps, self.scores(numbers, ends) - worth
             gaps = np.minimum(np.maximum(gaps, -_MAX_SCORE), _MAX_SCORE)
             least, most = np.where(gaps > 0, ends, least), np.where(gaps > 0, most, ends)
@@ -124,25 +125,35 @@ class CountLaw:
         odds, other_odds = p / (1 - p), q / (1 - q)
         square = odds * other_odds * (m + n - x)
         line = m * odds + n * other_odds - x * (odds + other_odds)
-        root = np.sqrt(line**2 + 4 * square * x)
-        tilt = np.where(line > 0, 2 * x / (np.abs(line) + root), (root - line) / (2 * square))
-        tilted = p * tilt / (1 - p + p * tilt)
-        other_up = q * tilt / (1 - q + q * tilt)
-        variance = m * tilted * (1 - tilted) + n * other_up * (1 - other_up)
+        total = np.abs(line) + np.sqrt(line**2 + 4 * square * x)
+        tilt = np.where(line > 0, 2 * x / total, total / (2 * square))
+        growth, other_growth = p * (tilt - 1), q * (tilt - 1)
+        variance = m * (p * (1 - p)) / (1 + growth) ** 2
+        variance += n * (q * (1 - q)) / (1 + other_growth) ** 2
         exponent = np.log(tilt)
-        deviance = exponent * x - m * np.log1p(p * (tilt - 1))
-        deviance -= n * np.log1p(q * (tilt - 1))
-        score = np.sign(exponent) * np.sqrt(np.maximum(2 * deviance, 0.0))
+        deviance = exponent * x - m * np.log1p(growth) - n * np.log1p(other_growth)
+        score = np.copysign(np.sqrt(np.maximum(2 * deviance, 0.0)), exponent)
         is_far = np.abs(score) > _NEAR
         safe = np.where(is_far, score, 1.0)
-        ratio = np.where(is_far, 2 * np.sinh(exponent / 2) * np.sqrt(variance) / safe, 1.0)
+        ratio = np.where(is_far, 2 * np.sinh(exponent / 2) * np.sqrt(tilt * variance) / safe, 1.0)
         answer: Floats = score + np.log(ratio) / safe
         answer = np.where(supports <= 0, -np.inf, answer)
         return np.where(supports >= m + n, np.inf, answer)
 
     def _stderrs(self, holders: Floats) -> Floats:
-        m, p, n, q = self._binomials(holders)
-        return np.sqrt(m * p * (1 - p) + n * q * (1 - q)) / (self.p - self.q)
+        p, q, reports = self.p, self.q, self.reports
+        if self.sampled:
+            chances = self._sampled_chances(holders)
+            variance = reports * chances * (1 - chances)
+        else:
+            variance = holders * (p * (1 - p)) + (reports - holders) * (q * (1 - q))
+        variance += self.dummies * self.share * (1 - self.share)
+        return np.sqrt(variance) / (p - q)
+
+    def _sampled_chances(self, holders: Floats) -> Floats:
+        """Chances of a support, of which none is outside the possible ones."""
+        chances = self.q + holders / self.reports * (self.p - self.q)
+        return np.clip(chances, _NEAR * self.q, 1 - _NEAR * (1 - self.p))
 
     def _binomials(
         self, holders: Floats
@@ -152,8 +163,7 @@ class CountLaw:
         q: Floats | float
         m, p, n, q = holders, self.p, self.reports - holders, self.q
         if self.sampled:
-            p = self.q + holders / self.reports * (self.p - self.q)
-            p = np.clip(p, _NEAR * self.q, 1 - _NEAR * (1 - self.p))
+            p = self._sampled_chances(holders)
             m, n = np.full_like(holders, float(self.reports)), np.zeros_like(holders)
         if self.dummies:
             # The binomial number with the mean and variance of both sums.
