@@ -204,20 +204,22 @@ class _Sides:
     """Shares of the population on both sides, as by `ValueEstimates.of_shares`.
 
     Both sides at once, since a call of numpy costs more than its work on a few values: arrays have
-    shape (2, values), or (2, 1). `variances` are of the shares, other errors in reports.
+    shape (2, values), or (2, 1). `variances` are of the shares, other errors in reports; `each` has
+    the figures of a side, its number of reports, and that of a device.
     """
 
     def __init__(self, answers: Sequence[tuple[Answer, ValueEstimates]]) -> None:
-        self.figures = [figures for _, figures in answers]
-        self.numbers = [(max(answer.reports, 1), answer.repeats) for answer, _ in answers]
-        self.reports = np.array([[float(reports)] for reports, _ in self.numbers])
+        self.each = [
+            (figures, max(answer.reports, 1), answer.repeats) for answer, figures in answers
+        ]
+        self.reports = np.array([[float(reports)] for _, reports, _ in self.each])
         further = [
-            (*figures.share_law(*number), figures.curvature)
-            for figures, number in zip(self.figures, self.numbers, strict=True)
+            (*figures.share_law(reports, repeats), figures.curvature)
+            for figures, reports, repeats in self.each
         ]
         further_growth, further_curvature, curvature = np.array(further).T[..., None]
         self.estimates, stderrs, self.absent, growth = np.array(
-            [(side.estimates, side.stderrs, side.absent, side.growth) for side in self.figures]
+            [(side.estimates, side.stderrs, side.absent, side.growth) for side, _, _ in self.each]
         ).swapaxes(0, 1)
         counts = np.minimum(np.maximum(self.estimates, 0.0), self.reports)
         square = stderrs**2 + further_growth * counts - further_curvature * counts**2
@@ -245,24 +247,19 @@ def _scores_without_change(
     scores = _scores(np.abs(differences), stderr)
     # The third moment of a difference is that of one side less that of the other.
     direction = np.where(differences >= 0, 1.0, -1.0)
-    tails = [_skew(figures) for figures in sides.figures]
+    tails = [_skew(figures) for figures, _, _ in sides.each]
     if any(tails):
-        declines = np.array(
-            [
-                [figures.skewness_decline * (repeats <= 1)]
-                for figures, (_, repeats) in zip(sides.figures, sides.numbers, strict=True)
-            ]
-        )
-        skewness = np.minimum(np.maximum(1 - declines * share, -1.0), 1.0)
+        declines = [[side.skewness_decline * (repeats <= 1)] for side, _, repeats in sides.each]
+        skewness = np.minimum(np.maximum(1 - np.array(declines) * share, -1.0), 1.0)
         weights = skewness * variances * sides.absent / (reports * np.maximum(stderr**3, _TINY))
         weights *= np.array([-direction, direction])
         pairs = [(tail, weight) for tail, weight in zip(tails, weights, strict=True) if tail]
         scores = _equivalent_scores(scores, pairs)
     hidden = None
-    if any(figures.number_variance or figures.noise_variance for figures in sides.figures):
+    if any(figures.number_variance or figures.noise_variance for figures, _, _ in sides.each):
         old_part, new_part = (
             _scores(_dummy_variance(share, figures) / number**2, total)
-            for figures, (number, _) in zip(sides.figures, sides.numbers, strict=True)
+            for figures, number, _ in sides.each
         )
         hidden = old_part, new_part
         scores = worth_of(scores, hidden)
@@ -318,21 +315,19 @@ def _difference_ends(
     reports, estimates = sides.reports, sides.estimates
     laws = [
         figures.count_law
-        for figures, (_, repeats) in zip(sides.figures, sides.numbers, strict=True)
+        for figures, _, repeats in sides.each
         if figures.count_law and not figures.count_law.dummies and repeats <= 1
     ]
-    if len(laws) == len(sides.figures):
+    if len(laws) == len(sides.each):
         counts = np.minimum(np.maximum(estimates, 0.0), reports)
         low, high = equal_chance_ends(laws, counts, downs, ups)
     else:
         low, high = np.array(
             [
-                replace(figures.of_shares(*number), tail=_skew(figures)).unbounded(
-                    number[0], down=down, up=up
+                replace(figures.of_shares(number, repeats), tail=_skew(figures)).unbounded(
+                    number, down=down, up=up
                 )
-                for figures, number, down, up in zip(
-                    sides.figures, sides.numbers, downs, ups, strict=True
-                )
+                for (figures, number, repeats), down, up in zip(sides.each, downs, ups, strict=True)
             ]
         ).transpose(1, 0, 2)
     _, lows, highs = difference_of(np.array([estimates, low, high]) / reports, (0.0, 1.0))

@@ -55,11 +55,6 @@ class CountLaw:
     share: float = 0.0
     sampled: bool = False
 
-    @property
-    def has_equal_chances(self) -> bool:
-        """Whether every support has the same chance, so that their number is binomial."""
-        return self.sampled and not self.dummies
-
     def between(
         self, estimates: Floats, down: "Floats | float", up: "Floats | float"
     ) -> tuple[Floats, Floats]:
@@ -69,7 +64,7 @@ class CountLaw:
         reports]; of a sampled law it may be any with which a support is possible, and further away
         by as much as the dummies' error.
         """
-        if self.has_equal_chances:
+        if self.sampled and not self.dummies:
             [low], [high] = equal_chance_ends([self], estimates[None], down, up)
             return low, high
         supports = estimates * (self.p - self.q) + self.reports * self.q
@@ -176,10 +171,11 @@ class CountLaw:
 def equal_chance_ends(
     laws: Sequence[CountLaw], estimates: Floats, down: "Floats | float", up: "Floats | float"
 ) -> tuple[Floats, Floats]:
-    """As `between` of laws that `has_equal_chances`, at once; shapes (laws, values).
+    """As `between` of sampled laws without dummies, at once; shapes (laws, values).
 
-    The chance at which `scores` are these scores is found from Wilson's ends (1927), corrected for
-    skewness, by Newton's steps in the logit; the correction of r* hardly adds to the slope.
+    Every support then has the same chance, so that their number is binomial. The chance at which
+    `scores` are these scores is found from Wilson's ends (1927), corrected for skewness, by
+    Newton's steps in the logit; the correction of r* hardly adds to the slope.
     """
     p, q, n = np.array([(law.p, law.q, law.reports) for law in laws]).T[..., None]
     slope, supports = p - q, estimates * (p - q) + n * q
