@@ -278,8 +278,8 @@ STREAM = {
         ({"mix": "pool"}, "must not have mix"),
         ({"dummies": -1}, "dummies -1 is not a whole number"),
         ({"dummies": 10**7}, "dummies 10000000 is not a whole number"),
-        ({"values": 0}, "values 0 is not the number of values"),
-        ({"values": 257}, "values 257 is not the number of values"),
+        ({"values": 0}, "values 0 is outside"),
+        ({"values": 257}, "values 257 is outside"),
     ],
 )
 def test_dummies_that_no_crowd_could_have_are_refused(fields: dict[str, Any], message: str) -> None:
