@@ -147,7 +147,7 @@ async def learned_model(query: QueryEngine, name: str, confidence: float) -> Lea
         following += (learning.last_round + 1) * EPOCH_SECONDS[metric.epoch]
     weights: list[float] = last_round.weights if last_round else []
     edges: list[float] = []
-    if learning.held_out and len(done) > learning.rounds:
+    if learning.held_out and finished:
         # The finished model for its evaluation: centred weights, and edges of bins.
         mean_weights = averaged_weights([round_.state() for round_ in done[1:]])
         weights = mean_weights.tolist()

@@ -122,11 +122,15 @@ class Releases:
             )
         if metric.central is not None:
             return await self._as_it_is(metric, metric.central, ask)
-        budget = self._budget(metric, ask)
-        policy = metric.release
+        budget, policy = self._known_purpose(ask), metric.release
         if policy is None:
             raise BadParameter(
                 f'metric "{metric.name}" cannot be released: add release to it in the catalog'
+            )
+        if policy.delta > budget.allowance(ask.purpose)[1]:
+            raise BadParameter(
+                f"a release of delta {policy.delta:g} is above the yearly delta of the purpose; "
+                "give the budget a delta_per_year"
             )
         selection = await self.collected.find_closed(metric, ask.epochs, ask.dates)
         _refuse_former_lists(metric, selection)
@@ -140,11 +144,7 @@ class Releases:
             policy=policy,
             reports_each=reports_of_one(metric, epochs),
         )
-        paid = {
-            "mechanism": policy.mechanism,
-            "epsilon": policy.epsilon,
-            "delta": policy.delta,
-        }
+        paid = {"mechanism": policy.mechanism, "epsilon": policy.epsilon, "delta": policy.delta}
         entry = self._entry(metric, ask, epochs, answer, paid)
         # A draw is published only after it is recorded; a recorded one is published again.
         try:
@@ -169,8 +169,7 @@ class Releases:
                 f'purpose "{ask.purpose}": the catalog has no [budget], and a metric with '
                 "a crowd needs none; leave the purpose out"
             )
-        if ask.purpose:
-            self._known_purpose(ask)
+        budget = self._known_purpose(ask) if ask.purpose else None
         selection = await self.collected.find_closed(metric, ask.epochs, ask.dates)
         [part] = (await self.collected.read(selection)).tiers()
         answer = await asyncio.to_thread(
@@ -180,11 +179,10 @@ class Releases:
         free = {"mechanism": AS_IT_IS, "epsilon": 0.0, "delta": 0.0, **promised}
         entry = self._entry(metric, ask, selection.epochs, answer, free)
         log_entry, is_repeated = await self.log.spend(entry, (inf, inf))
-        budget = self.collected.bundle.budget
         remainder = BudgetLeft(
             purpose=ask.purpose, epsilon=0.0, epsilon_left=0.0, delta=0.0, delta_left=0.0
         )
-        if budget and ask.purpose:
+        if budget:
             remainder = self._budget_left(await self.log.entries(), budget, ask.purpose)
         return ReleaseResult(log_entry, is_repeated, remainder)
 
@@ -228,16 +226,6 @@ class Releases:
         table = asdict(entry)
         del table["answer"], table["year"]
         return {**table, "dates": dates}
-
-    def _budget(self, metric: Metric, ask: ReleaseQuery) -> Budget:
-        """The budget, if it can pay for the query."""
-        budget = self._known_purpose(ask)
-        if metric.release and metric.release.delta > budget.allowance(ask.purpose)[1]:
-            raise BadParameter(
-                f"a release of delta {metric.release.delta:g} is above the yearly delta of the "
-                "purpose; give the budget a delta_per_year"
-            )
-        return budget
 
     def _known_purpose(self, ask: ReleaseQuery) -> Budget:
         budget = self.collected.bundle.budget
