@@ -20,6 +20,7 @@ from hubbub.analysis.uncertainty.intervals import (
     Tail,
     bisected,
     difference_of,
+    end_of,
     reach_of,
     sampled,
     selection_reach,
@@ -196,7 +197,7 @@ def _scores(differences: Floats, stderrs: Floats) -> Floats:
 
 # Of each tail, which is nearly straight between neighbours; and for how many values at once.
 _KNOTS: Final = 64
-_AT_ONCE: Final = 4096
+_AT_ONCE: Final = 512
 _TINY: Final = 1e-300
 
 
@@ -297,7 +298,9 @@ def _equivalent_scores(scores: Floats, tails: Sequence[tuple[Tail, Floats]]) -> 
     parts = []
     for start in range(0, len(scores), _AT_ONCE):
         rows = slice(start, start + _AT_ONCE)
-        reached = knots + np.maximum(weights[:, rows].T @ excess, 0.0)
+        reached = weights[:, rows].T @ excess
+        np.maximum(reached, 0.0, out=reached)
+        reached += knots
         right = np.maximum((reached >= scores[rows, None]).argmax(axis=1), 1)
         row, left = np.arange(len(right)), right - 1
         low, high = reached[row, left], reached[row, right]
@@ -321,6 +324,12 @@ def _difference_ends(
     if len(laws) == len(sides.each):
         counts = np.minimum(np.maximum(estimates, 0.0), reports)
         low, high = equal_chance_ends(laws, counts, downs, ups)
+    elif not any(figures.count_law or _skew(figures) for figures in sides.figures):
+        counts = np.minimum(np.maximum(estimates, 0.0), reports)
+        error = sides.absent, sides.growth, sides.curvature
+        half_steps = np.array([[figures.step / 2] for figures in sides.figures])
+        low = end_of(counts, *error, -downs) - half_steps
+        high = end_of(counts, *error, ups) + half_steps
     else:
         low, high = np.array(
             [

@@ -90,7 +90,11 @@ def bisected(
 
 
 def end_of(
-    estimates: Floats, absent: Floats, growth: Floats, curvature: float, reach: "Floats | float"
+    estimates: Floats,
+    absent: Floats,
+    growth: Floats,
+    curvature: "Floats | float",
+    reach: "Floats | float",
 ) -> Floats:
     """The truth t that is `reach` of its own standard errors above (or, if negative, below).
 

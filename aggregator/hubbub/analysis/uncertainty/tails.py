@@ -190,7 +190,7 @@ def equal_chance_ends(
     middle = place + square / 2 - worth * np.sqrt(place * (n - place) / n + square / 4)
     middle /= n + square
     own, logits = logit(x / n), logit(np.minimum(np.maximum(middle, 0.0), 1.0))
-    constant = x * np.log(x / n) + (n - x) * np.log1p(-x / n)
+    constant = x * own + n * np.log1p(-x / n)
     # At the mean both sides of a ratio would vanish.
     min_gap, twice_spread = _NEAR / spread, 2 * spread
     for _ in range(_NEWTON_STEPS):
