@@ -324,10 +324,10 @@ def _difference_ends(
     if len(laws) == len(sides.each):
         counts = np.minimum(np.maximum(estimates, 0.0), reports)
         low, high = equal_chance_ends(laws, counts, downs, ups)
-    elif not any(figures.count_law or _skew(figures) for figures in sides.figures):
+    elif not any(figures.count_law or _skew(figures) for figures, _, _ in sides.each):
         counts = np.minimum(np.maximum(estimates, 0.0), reports)
         error = sides.absent, sides.growth, sides.curvature
-        half_steps = np.array([[figures.step / 2] for figures in sides.figures])
+        half_steps = np.array([[figures.step / 2] for figures, _, _ in sides.each])
         low = end_of(counts, *error, -downs) - half_steps
         high = end_of(counts, *error, ups) + half_steps
     else:
