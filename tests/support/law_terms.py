@@ -2,9 +2,12 @@
 
 from typing import Any
 
-from hubbub.conservation import TERMS
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.conservation import TERMS, balances
 from hubbub.errors import ServiceUnavailable
 from hubbub.installation.endpoints import Endpoints
+from hubbub.installation.local_run import LocalRun
+from tests.support.waiting import eventually
 
 
 def report_counts(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:
@@ -19,6 +22,20 @@ def report_counts(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:
 def total_counts(where: Endpoints) -> dict[str, int]:
     """The terms of the conservation law over all streams."""
     return _terms(_law(where)["total"])
+
+
+def drained_counts(run: LocalRun) -> dict[str, int]:
+    """Closes the epochs; the terms once all reports have left the shuffler."""
+    close_epochs(run.shuffler_redis)
+    terms: dict[str, int] = {}
+
+    def is_drained() -> bool:
+        terms.update(total_counts(run.endpoints))
+        waiting = terms["pooled"] + terms["in_flight"]
+        return terms["acknowledged"] > 0 and not waiting and balances(terms)
+
+    eventually(is_drained, lambda: terms)
+    return terms
 
 
 def _terms(counts: dict[str, Any]) -> dict[str, int]:

@@ -14,9 +14,7 @@ import pytest
 
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import Catalog
-from hubbub.cli.commands.demo import close_epochs
 from hubbub.client import Client, MemoryState, SealedReport, Submitted, Transport, transport_to
-from hubbub.conservation import balances
 from hubbub.installation.child_process import free_port
 from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.runtime.redis.client import connect_redis
@@ -25,9 +23,9 @@ from hubbub.runtime.tls import TlsFolder
 from hubbub.wire.v1.services_pb2 import Batch
 from hubbub.wire.v1.stubs_and_handlers import add_service, stub
 from tests.conftest import CatalogFiles
-from tests.support.law_terms import total_counts
+from tests.support.law_terms import drained_counts, total_counts
 from tests.support.stores import totals
-from tests.support.waiting import HANG_SECONDS, eventually
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.thorough
 
@@ -104,19 +102,6 @@ def _tapped(home: Path, catalog_files: CatalogFiles) -> Iterator[tuple[LocalRun,
             server.stop(1).wait()
 
 
-def _drained(run: LocalRun) -> dict[str, int]:
-    close_epochs(run.shuffler_redis)
-    terms: dict[str, int] = {}
-
-    def empty() -> bool:
-        terms.update(total_counts(run.endpoints))
-        waiting = terms["pooled"] + terms["in_flight"]
-        return terms["acknowledged"] > 0 and not waiting and balances(terms)
-
-    eventually(empty, lambda: terms)
-    return terms
-
-
 def _totals(run: LocalRun) -> dict[Any, Any]:
     async def read() -> dict[Any, Any]:
         server = await connect_redis(run.aggregator_redis)
@@ -141,7 +126,7 @@ def test_resending_everything_changes_no_total(catalog_files: CatalogFiles, tmp_
         # Devices' traffic again, while their epochs are still open.
         for reports in list(recorder.sent):
             assert set(recorder.onward.submit(reports, HANG_SECONDS).results) == {None}
-        first = _drained(run)
+        first = drained_counts(run)
         totals = _totals(run)
         assert (
             sum(total.reports for total in totals.values())

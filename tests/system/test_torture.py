@@ -20,14 +20,12 @@ import pytest
 import redis
 
 from hubbub.authoring import Catalog
-from hubbub.cli.commands.demo import close_epochs
 from hubbub.client import Client, FolderState, SystemClock, transport_to
 from hubbub.client.state.contract import SENT
-from hubbub.conservation import balances
 from hubbub.installation.local_run import LocalRun, Ports
 from tests.support.catalogs import catalog_of, catalog_toml, metric_toml
 from tests.support.client_parts import client_state
-from tests.support.law_terms import report_counts, total_counts
+from tests.support.law_terms import drained_counts, report_counts, total_counts
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system import torture_app as app
 from tests.system.chaos.faulty_connection import Line
@@ -204,8 +202,7 @@ def _check_no(run: LocalRun, line: Line, folder: Path) -> None:
 
 def _check_totals(run: LocalRun, arrived: Sequence[int], limited: int) -> None:
     """The aggregator's cells are those of the serials that the device calls sent."""
-    close_epochs(run.shuffler_redis)
-    terms = _drained(run)
+    terms = drained_counts(run)
     with redis.Redis.from_url(run.aggregator_redis) as client:
         packed = [client.hget(key, "cells:0") for key in client.keys("aggregator:totals:*serial*")]
     cells = sum(np.frombuffer(totals or b"", dtype="<i8") for totals in packed)
@@ -218,14 +215,3 @@ def _check_totals(run: LocalRun, arrived: Sequence[int], limited: int) -> None:
     limited_windows = [t for (stream, _), t in windows.items() if stream == "limited"]
     assert sum(t["counted"] + t["withheld"] for t in limited_windows) == limited
     assert terms["rejected"] == 0
-
-
-def _drained(run: LocalRun) -> dict[str, int]:
-    terms: dict[str, int] = {}
-
-    def empty() -> bool:
-        terms.update(total_counts(run.endpoints))
-        return not terms["pooled"] + terms["in_flight"] and balances(terms)
-
-    eventually(empty, lambda: terms)
-    return terms
