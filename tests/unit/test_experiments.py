@@ -223,10 +223,22 @@ def test_reordered_arms_of_an_experiment_are_refused(tmp_path: Path) -> None:
         refuse_changes(read_catalog(_catalog_file(tmp_path, turned)).metrics, bundle)
 
 
-def test_a_metric_does_not_begin_in_an_experiment_that_has_ended(tmp_path: Path) -> None:
-    before = make_bundle(_catalog_file(tmp_path, CATALOG)).bundle
+def test_a_metric_does_not_begin_in_an_experiment_that_has_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = make_bundle(_catalog_file(tmp_path, CATALOG))
+    previous = tmp_path / "app.hubbub"
+    previous.write_bytes(before.signed)
     later = read_catalog(_catalog_file(tmp_path, TWO)).metrics
-    refuse_changes(later, before)
-    over = read_catalog(_catalog_file(tmp_path, TWO.replace("new = 1", "new = 0"))).metrics
-    with pytest.raises(BundleRefused, match='"liked": the experiment "new_menu" has ended'):
-        refuse_changes(over, before)
+    refuse_changes(later, before.bundle)
+    path = _catalog_file(tmp_path, TWO.replace("new = 1", "new = 0"))
+    refusal = '"liked": the experiment "new_menu" has ended'
+    with pytest.raises(CatalogInvalid, match=refusal):
+        refuse_changes(read_catalog(path).metrics, before.bundle)
+    assert main(["catalog", "check", str(path), "--previous", str(previous)]) == 2
+    assert refusal in capsys.readouterr().err
+    options = ["--description", "a", "--owner", "b", "--boolean", "--experiment", "new_menu"]
+    text = path.read_text()
+    assert main(["catalog", "new", "third", "--catalog", str(path), *options]) == 2
+    assert refusal.replace("liked", "third") in capsys.readouterr().err
+    assert path.read_text() == text

@@ -11,11 +11,10 @@ from hubbub.bundles.encoding import to_text
 from hubbub.bundles.metric_promise import Promise, merge_promises
 from hubbub.catalog.breakdown import missing_values
 from hubbub.catalog.cover import NONE
-from hubbub.catalog.experiments import Experiment
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.list_versions import digests_of, is_list
 from hubbub.catalog.values.value_kind import OTHER
-from hubbub.errors import BadParameter, BundleRefused
+from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.fields.field import dumped
 from hubbub.mechanisms.vector_codes import POOL, VectorCodes
 
@@ -29,7 +28,9 @@ def continued_metrics(metrics: Mapping[str, Metric], previous: Bundle) -> dict[s
 def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, str]:
     """The history to continue: every name ever used, with its definition's digest.
 
-    Raises BundleRefused if a metric changed under an old name, or its limits were raised.
+    Raises:
+        BundleRefused: a metric changed under an old name, or its limits were raised.
+        CatalogInvalid: as `refuse_ended_experiment` does.
     """
     history = dict(previous.history)
     promises = previous.promises()
@@ -62,8 +63,7 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
                     f'metric "{name}": breakdown has lost {gone}, whose totals would no '
                     "longer be found: restore it"
                 )
-            measured = before.experiment if before else None
-            if changed := _changed_arms(measured, metric.experiment):
+            if changed := _changed_arms(before, metric):
                 problems.append(f'metric "{name}": {changed}')
             continue
         if name in previous.metrics:
@@ -161,17 +161,22 @@ def _continued_values(
     return (*before, *names[len(prior) :]) if same else tuple(values)
 
 
-def _changed_arms(before: Experiment | None, after: Experiment | None) -> str:
-    """The forbidden changes of a metric's experiment; "" if there are none: arms may only end."""
-    if after is None:
-        return ""
-    if before is None or before.name != after.name:
-        if not after.is_over(()):
-            return ""
-        return (
-            f'the experiment "{after.name}" has ended, since an arm has weight 0, so no '
-            "report would belong to an arm: name a running experiment, or none"
+def refuse_ended_experiment(metric: Metric) -> None:
+    """Raises CatalogInvalid if the experiment that a metric begins to measure has ended."""
+    if metric.experiment and metric.experiment.is_over(()):
+        raise CatalogInvalid(
+            f'metric "{metric.name}": the experiment "{metric.experiment.name}" has ended, since '
+            "an arm has weight 0, so no report would belong to an arm: name a running experiment, "
+            "or none"
         )
+
+
+def _changed_arms(former: Metric | None, metric: Metric) -> str:
+    """The forbidden changes of a metric's experiment; "" if there are none: arms may only end."""
+    before, after = former.experiment if former else None, metric.experiment
+    if not (before and after and before.name == after.name):
+        refuse_ended_experiment(metric)
+        return ""
     ended = [arm for arm, weight in before.arms.items() if not weight]
     if revived := [arm for arm in ended if after.arms.get(arm)]:
         return (

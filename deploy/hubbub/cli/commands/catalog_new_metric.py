@@ -31,6 +31,7 @@ from hubbub.programs.atomic_write import locked, refuse_unwritable, replace_file
 from hubbub.programs.command_line import command, read_number, read_whole_number
 from hubbub.programs.option_parsing import Exclusive, argument, option, options, read_named_path
 from hubbub.programs.text_files import parse_toml, read_text
+from hubbub.signing.metric_changes import refuse_ended_experiment
 
 _SCHEMA: Final = "metrics.schema.json"
 _YEAR: Final = timedelta(days=365)
@@ -488,7 +489,9 @@ def _checked_metric(path: Path, before: str, text: str, options: NewOptions) -> 
         return f"{option_of(field)}{problem}"
 
     try:
-        return read_aloud(path, before + text).metrics[options.name]
+        metric = read_aloud(path, before + text).metrics[options.name]
+        refuse_ended_experiment(metric)
     except CatalogInvalid as error:
         message = "\n".join(map(typed, str(error).splitlines()))
         raise CatalogInvalid(f"{message}\nnothing was written; fix that first") from None
+    return metric
