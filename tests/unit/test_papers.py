@@ -133,8 +133,13 @@ def test_a_rate_is_two_counts_of_events_also_by_arm(
     assert "which it keeps, not randomized, until it has reported" in sentence
     for paper, clear in (("consent", "beside the answer: menu."), ("stores", "beside them: menu.")):
         assert any(f"In the clear {clear}" in s.text for s in by_name[paper].statements)
-    plain = {s.subject: s.text for s in papers_of(tmp_path)["impact-assessment"].statements}
-    assert "nothing that links them" in plain["Risk: all answers of a year"]
+    for catalog in (CATALOG, (tried + EVENTS).replace("fresh = 1", "fresh = 0")):
+        by_name = papers_of(tmp_path, catalog)
+        plain = {s.subject: s.text for s in by_name["impact-assessment"].statements}
+        assert "nothing that links them" in plain["Risk: all answers of a year"]
+        texts = [s.text for paper in by_name.values() for s in paper.statements]
+        cards = card(read_with_promises(tmp_path / "metrics.toml")).metrics
+        assert "menu" not in "".join([*texts, *(metric.sentence for metric in cards)])
 
 
 def test_the_promise_of_a_crowd_stands_beside_the_local_one(tmp_path: Path) -> None:

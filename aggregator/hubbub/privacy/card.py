@@ -182,6 +182,12 @@ def meaning(epsilon: float) -> str:
     )
 
 
+def public_fields(metric: Metric) -> list[str]:
+    """The public fields of new answers, which name no arm of an experiment that has ended."""
+    over = metric.experiment if metric.experiment and metric.experiment.is_over(()) else None
+    return [field for field in metric.breakdown if not (over and field == over.name)]
+
+
 def _report_sentences(metric: Metric, loss: float) -> str:
     """Sentences about who reports when, and in which crowd; `loss` is one sampled report's."""
     sentence = ""
@@ -197,7 +203,8 @@ def _report_sentences(metric: Metric, loss: float) -> str:
     if metric.tiers:
         tiers = ", ".join(f"{tier:g}" for tier in metric.tiers)
         sentence += f" A person may choose epsilon {tiers} instead."
-    if metric.experiment:
+    fields = public_fields(metric)
+    if metric.experiment and metric.experiment.name in fields:
         sentence += (
             f" Each answer carries the device's arm of {metric.experiment.name}, which it draws "
             "once from its secret, independently of the person and the answers. The arm reveals "
@@ -205,9 +212,9 @@ def _report_sentences(metric: Metric, loss: float) -> str:
             "separate devices of different arms: with several experiments, one group for each "
             "combination of arms."
         )
-    if metric.breakdown:
+    if fields:
         sentence += (
-            f" The shuffler and the aggregator see the {', '.join(metric.breakdown)} of each "
+            f" The shuffler and the aggregator see the {', '.join(fields)} of each "
             "answer, which hides only among answers with the same."
         )
     return sentence

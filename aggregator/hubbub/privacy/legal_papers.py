@@ -17,7 +17,7 @@ from hubbub.authoring import Catalog
 from hubbub.catalog import Metric, grace_seconds
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.errors.grammar import nats
-from hubbub.privacy.card import card
+from hubbub.privacy.card import card, public_fields
 from hubbub.privacy.epsilon_words_and_advice import verdict
 from hubbub.privacy.leaflet_and_reviewer_claims import leaflet, right_of_100
 
@@ -101,7 +101,7 @@ def _facts(catalog: Catalog) -> dict[str, Any]:
         else "All answers, of a year too, stay hidden even from all operators together."
     )
     links, public = "reports contain nothing that links them", ""
-    if fields := sorted({field for metric in metrics for field in metric.breakdown}):
+    if fields := sorted({field for metric in metrics for field in public_fields(metric)}):
         links = (
             f"reports contain no name; their public fields ({', '.join(fields)}) separate groups "
             "of devices; more fields make smaller groups"
@@ -147,7 +147,7 @@ def _facts_of(metric: Metric) -> dict[str, Any]:
             f" While the shuffler does not work with the aggregator: epsilon {promise.epsilon:g} "
             f"at delta {promise.delta:g}, {right_of_100(promise.epsilon)} times in 100."
         )
-    fields = ", ".join(metric.breakdown)
+    fields = ", ".join(public_fields(metric))
     return {
         "metric": metric,
         "public": f" In the clear beside the answer: {fields}." if fields else "",
@@ -180,7 +180,8 @@ def _data(metric: Metric) -> str:
     content = "text or numbers" if metric.values is None else f"one of {number} values"
     content = by_family.get(metric.value_kind.FAMILY or "", content)
     frequency = f"at most {metric.limits.reports_per_epoch} a {metric.epoch} and device"
-    public = f"; in the clear beside it: {', '.join(metric.breakdown)}" if metric.breakdown else ""
+    fields = ", ".join(public_fields(metric))
+    public = f"; in the clear beside it: {fields}" if fields else ""
     return f"A randomized answer ({content}; mechanism {metric.mechanism}), {frequency}{public}."
 
 
