@@ -119,11 +119,19 @@ def test_existing_keys_and_certificates_are_refused_with_the_renewal(
         output_of(capsys, *remedy.split()[1:])
 
 
-def test_a_named_folder_that_is_no_folder_is_a_fault(capsys: Capture) -> None:
+def test_a_named_folder_that_is_no_folder_is_a_fault_and_that_of_init_needs_its_address(
+    capsys: Capture,
+) -> None:
     assert main(["doctor", "--home", "nowhere", "--tls", "nothing"]) == 1
     printed = capsys.readouterr().out
     assert "nowhere: is not a folder" in printed
     assert "nothing: is not a folder" in printed
+    _new_catalog(capsys)
+    output_of(capsys, "init", "made")
+    assert main(["doctor", "--home", "made"]) == 1
+    printed = capsys.readouterr().out
+    assert "made was made by hubbub init: start its services, and give --url https://" in printed
+    assert "hubbub up" not in printed
 
 
 @contextmanager

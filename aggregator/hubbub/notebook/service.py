@@ -222,11 +222,13 @@ class Service:
         cause = (
             unreadable(error) if isinstance(error, OSError) else "not an answer to this question"
         )
-        if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _UNTRUSTED:
-            return ServiceUnavailable(
-                f"{self.url}: {cause}; give its authority: --authority ca.pem, or connect(url, "
-                "authority=...)"
-            )
+        if isinstance(error, ssl.SSLCertVerificationError):
+            cause = f"the certificate is refused: {error.verify_message}"
+            if error.verify_code in _UNTRUSTED:
+                return ServiceUnavailable(
+                    f"{self.url}: {cause}; give its authority: --authority ca.pem, or "
+                    "connect(url, authority=...)"
+                )
         return ServiceUnavailable(
             f"{self.url} does not answer as hubbub does: {cause}; is the address right?"
         )

@@ -51,7 +51,13 @@ def read_endpoints(home: Path) -> Endpoints:
     try:
         page = json.loads((home / _FILE).read_bytes())["page"]
     except (OSError, *MISSHAPEN) as error:
-        raise ServiceUnavailable(f"{nothing_runs(home)}; or give --url") from error
+        remedy = f"{nothing_runs(home)}; or give --url"
+        if (home / ".env").exists():
+            remedy = (
+                f"{home} was made by hubbub init: start its services, and give --url "
+                f"https://localhost:7076 --authority {home / 'tls' / 'ca.pem'}"
+            )
+        raise ServiceUnavailable(remedy) from error
     return Endpoints(page=str(page), home=str(home))
 
 
