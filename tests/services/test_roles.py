@@ -397,7 +397,7 @@ def test_a_notebook_refuses_servers_that_are_no_aggregator(tls: Path, role: str)
         if role == "aggregator":
             assert len(asking.metrics()) == 0
         else:
-            with pytest.raises(ServiceUnavailable, match=": the certificate is refused: [^_]+; "):
+            with pytest.raises(ServiceUnavailable, match=r"certificate is refused: [^_]+; "):
                 asking.metrics()
     finally:
         server.shutdown()
