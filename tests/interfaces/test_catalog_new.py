@@ -74,7 +74,7 @@ def test_catalog_new_chooses_buckets_by_its_options(
             code, text = new("far", *DESCRIPTION_OPTIONS, "--range", low, high, *more)
             assert (code, "more than floats can square" in text) == (2, True), text
     for options, problem in (
-        (("--boolean", "--percentiles"), "--percentiles: only with --edges, --range"),
+        (("--boolean", "--percentiles"), "--percentiles: only with --edges and --range;"),
         (("--edges", "0,1,9", "--percentiles"), "--percentiles with --edges needs numbers"),
         ((*sixty[-5:], "--percentiles", "99,50"), "--percentiles: must be a list of ascending"),
     ):
@@ -149,7 +149,7 @@ def test_catalog_new_writes_kinds_that_the_check_accepts(
         (f"other {DESCRIBED} --retention 0", "whole number in [1, 52]; write --retention 8\n"),
         (
             f"other {DESCRIBED} --boolean --unit ms --other --refuse",
-            "--unit, --refuse, --other: only with --edges, --range and --values; leave out",
+            "--unit, --refuse: only with --edges and --range; --other: only with --values; leave",
         ),
         (
             f"other {DESCRIBED} --values a,b --kind duration --unit ms",

@@ -192,6 +192,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: Capture) -> None:
         ("--values 4 --epsilon 1 --reports 9 --simulate --seed -1", "--seed -1 is below 0"),
         ("--ranges 4 0 9 --epsilon 1 --effect .1", "needs a --percentile: name one"),
         ("--ranges 4 0 9 --epsilon 1 --effect .1 --percentile 50,90", "needs a --percentile"),
+        ("--values 3 --epsilon 1 --ratio .4 .1 --effect .05", "and then the larger denominator's"),
         ("--values 3 --epsilon 1 --ratio .1 .4 --effect .9", "0.25 moves by 0.75 at most, to 0"),
         ("--ranges 4 0 9 --epsilon 1 --percentile 50 --effect .7", "0.7 is outside (0, 0.5)"),
         ("--values 4 --epsilon 1 --error 2", "--error 2 is outside (0, 1): write 2% as 0.02"),

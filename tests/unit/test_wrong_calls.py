@@ -245,7 +245,7 @@ def test_strings_are_planned_at_every_epsilon(epsilon: str, capsys: Capture) -> 
 @pytest.mark.parametrize(
     ("typed", "problem"),
     [
-        ("--range 0 1 --buckets 1000", "--buckets: must be a list of 3 to 257"),
+        ("--range 0 1 --buckets 1000", "--buckets 1000 is outside [2, 256]; with --percentiles"),
         ("--values b,c --experiment x --arms b=-2", "with weights, whole numbers from 0 on"),
     ],
 )

@@ -223,18 +223,9 @@ def moved_error(question: MetricDraft, plan_row: Row, effect: float) -> float:
     return sqrt(float(coins) ** 2 + drawn)
 
 
-def ratio_error(
-    question: MetricDraft, plan_row: Row, ratio: tuple[float, float], *, is_apart: bool
-) -> float:
-    """The standard error of a ratio of listed values, or of the two means of a vector.
-
-    `ratio` has the shares of the reports that the numerator and the denominator have, the first
-    within the second; of a vector, their means as shares of its length. `is_apart` means that they
-    are of two epochs with as many reports each. Raises BadParameter for another question, or shares
-    that are none.
-    """
+def check_ratio(question: MetricDraft, ratio: tuple[float, float]) -> None:
+    """Raises BadParameter for a question without ratios, or for shares that are none."""
     numerator, denominator = ratio
-    share = numerator / denominator if denominator > 0 else -1.0
     is_rate = question.kind == "vector" and question.size == 2 and numerator >= 0 < denominator <= 1  # noqa: PLR2004 two means
     if not is_rate and (question.kind != "values" or question.size > _MAX_RATIO_VALUES):
         raise BadParameter(
@@ -245,7 +236,20 @@ def ratio_error(
             "--ratio: write two shares in (0, 1], the numerator's and then the larger "
             "denominator's: --ratio 0.1 0.4"
         )
-    if is_rate or not is_apart:
+
+
+def ratio_error(
+    question: MetricDraft, plan_row: Row, ratio: tuple[float, float], *, is_apart: bool
+) -> float:
+    """The standard error of a ratio of listed values, or of the two means of a vector.
+
+    `ratio` has the shares of the reports that the numerator and the denominator have, the first
+    within the second; of a vector, their means as shares of its length. `is_apart` means that they
+    are of two epochs with as many reports each.
+    """
+    numerator, denominator = ratio
+    share = numerator / denominator
+    if question.kind == "vector" or not is_apart:
         variance, _ = _ratio_variances(question, plan_row, share, denominator)
         return sqrt(float(polyval(share, variance))) / denominator
     first, second = np.eye(question.size)[:2]

@@ -31,7 +31,7 @@ _DAYS: Final = r"[1-9][0-9]{0,4}[dw]"
 
 # At least two parts, and at most as many as a person can read.
 _MIN_EDGES: Final = 3
-_MAX_EDGES: Final = 257
+MAX_EDGES: Final = 257
 
 Schema = dict[str, Any]
 
@@ -218,7 +218,7 @@ def edges_of(value: Any) -> tuple[float, ...]:
             and is_number(high)
             and is_whole(parts)
             and 0 < low < high
-            and 1 < parts < _MAX_EDGES
+            and 1 < parts < MAX_EDGES
         ):
             return ()
         step = (math.log(high) - math.log(low)) / parts
@@ -227,7 +227,7 @@ def edges_of(value: Any) -> tuple[float, ...]:
     if not (isinstance(value, list | tuple) and all(map(is_number, value))):
         return ()
     ascend = all(low < high and has_variance(low, high) for low, high in pairwise(value))
-    fit = _MIN_EDGES <= len(value) <= _MAX_EDGES
+    fit = _MIN_EDGES <= len(value) <= MAX_EDGES
     return tuple(map(float, value)) if ascend and fit else ()
 
 
@@ -367,7 +367,7 @@ TABLES: Final = Kind(
 )
 _ABOVE_ZERO: Final[Schema] = {"type": "number", "exclusiveMinimum": 0}
 _EDGES_WORDS: Final = (
-    f"a list of {_MIN_EDGES} to {_MAX_EDGES} ascending numbers within 1e100, or a table of from, "
+    f"a list of {_MIN_EDGES} to {MAX_EDGES} ascending numbers within 1e100, or a table of from, "
     "to and parts, from above 0"
 )
 EDGES: Final = Kind(
@@ -379,7 +379,7 @@ EDGES: Final = Kind(
                 "type": "array",
                 "items": {"type": "number"},
                 "minItems": _MIN_EDGES,
-                "maxItems": _MAX_EDGES,
+                "maxItems": MAX_EDGES,
                 "uniqueItems": True,
             },
             {
@@ -387,7 +387,7 @@ EDGES: Final = Kind(
                 "properties": {
                     "from": _ABOVE_ZERO,
                     "to": _ABOVE_ZERO,
-                    "parts": {"type": "integer", "minimum": 2, "maximum": _MAX_EDGES - 1},
+                    "parts": {"type": "integer", "minimum": 2, "maximum": MAX_EDGES - 1},
                 },
                 "required": ["from", "to", "parts"],
                 "additionalProperties": False,

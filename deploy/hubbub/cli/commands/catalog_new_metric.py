@@ -24,8 +24,9 @@ from hubbub.cli.terminal.output import explain, say
 from hubbub.cli.terminal.percentile_and_candidate_options import read_percentile
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.fields.field import fields_of
+from hubbub.fields.kinds import MAX_EDGES
 from hubbub.fields.rules import NAME, Interval
-from hubbub.mechanisms.number_range import Range
+from hubbub.mechanisms.number_range import MAX_FINE_BUCKETS, Range
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.programs.atomic_write import locked, refuse_unwritable, replace_file
 from hubbub.programs.command_line import command, read_number, read_whole_number
@@ -119,7 +120,7 @@ class NewOptions:
     buckets: int | None = option(
         f"count a number of --range in N equal buckets ({_BUCKETS} with --percentiles)",
         metavar="N",
-        within=Interval(2, 1024),
+        within=Interval(2, MAX_FINE_BUCKETS),
         needs="range",
     )
     percentiles: str | None = option(
@@ -245,7 +246,7 @@ def _add_metric(options: NewOptions) -> None:
 
 
 def _refuse_unused(options: NewOptions) -> None:
-    """Raises BadParameter for options that have no field for this kind of value."""
+    """Raises BadParameter for options whose field this kind of value lacks, or has smaller."""
     of_numbers = {
         f"--kind {options.kind}": options.kind != _KIND,
         "--unit": options.unit is not None,
@@ -254,15 +255,22 @@ def _refuse_unused(options: NewOptions) -> None:
     }
     if options.edges and options.percentiles == "":
         raise BadParameter("--percentiles with --edges needs numbers, such as 50,99")
-    if options.edges or options.range:
-        whose, other_options = "--values", {"--other": options.other}
-    elif options.boolean or _of_past(options):
-        whose = "--edges, --range and --values"
-        other_options = of_numbers | {"--other": options.other}
-    else:
-        whose, other_options = "--edges and --range", of_numbers
-    if unused := [name for name, is_set in other_options.items() if is_set]:
-        raise BadParameter(f"{', '.join(unused)}: only with {whose}; leave out what does not apply")
+    if options.buckets and options.buckets >= MAX_EDGES and options.percentiles is None:
+        raise BadParameter(
+            f"--buckets {options.buckets} is outside [2, {MAX_EDGES - 1}]; with --percentiles it "
+            f"may be up to {MAX_FINE_BUCKETS}"
+        )
+    is_number = options.edges or options.range
+    is_listed = not (is_number or options.boolean or _of_past(options))
+    unused = {
+        "--edges and --range": [
+            name for name, is_set in of_numbers.items() if is_set and not is_number
+        ],
+        "--values": ["--other"] if options.other and not is_listed else [],
+    }
+    texts = [f"{', '.join(names)}: only with {whose}" for whose, names in unused.items() if names]
+    if texts:
+        raise BadParameter(f"{'; '.join(texts)}; leave out what does not apply")
 
 
 def _tables(text: str, kind: str) -> Mapping[str, object]:

@@ -48,6 +48,7 @@ from hubbub.privacy.planner import (
     PRECISION,
     Row,
     Target,
+    check_ratio,
     epsilon_for,
     moved_error,
     plan,
@@ -336,6 +337,8 @@ def _check_goals(options: PlanOptions, question: MetricDraft, metric: Metric | N
         raise BadParameter(
             "--ratio needs --error, its standard error, or --effect: leave other goals out"
         )
+    if options.ratio is not None:
+        check_ratio(question, options.ratio)
     if options.effect is not None:
         if metric and effect_measure(metric) and options.ratio is None:
             raise BadParameter(

@@ -36,7 +36,7 @@ class LastBundle:
     """Which mechanisms `auto` keeps, since devices have them already."""
 
     previous: Path = option(
-        'the last bundle; "auto" keeps its mechanisms (%(default)s, if there is one)',
+        'the last bundle; mechanism = "auto" keeps its choices (%(default)s, if there is one)',
         default=Path("app.hubbub"),
         read=read_existing,
     )
