@@ -161,6 +161,21 @@ def test_a_metric_of_a_catalog_is_planned_with_its_fields(catalog: str, capsys: 
     assert "s.e." in out
 
 
+def test_an_effect_is_planned_for_all_percentiles_of_its_metric(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    fields = {"edges": [*range(20)], "percentiles": [50, 99], "mechanism": "grr", "epsilon": 4.0}
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG + metric_toml("wait", kind="number", **fields))
+    words = [str(path), "--metric", "wait", "--effect", "0.05"]
+    own, *single = (
+        _json([*words, *percentile], capsys)["rows"][0]["reports"]
+        for percentile in ([], ["--percentile", "50"], ["--percentile", "99"])
+    )
+    assert own == pytest.approx(max(single), rel=0.01)
+    assert own > 1.1 * min(single)
+
+
 @pytest.mark.parametrize("kind", [".png", ".svg"])
 def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: Capture) -> None:
     arguments = ["plan", "--values", "12", "--epsilon", "1", "--reports", "9000", "--plot"]
@@ -191,7 +206,6 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: Capture) -> None:
         ),
         ("--values 4 --epsilon 1 --reports 9 --simulate --seed -1", "--seed -1 is below 0"),
         ("--ranges 4 0 9 --epsilon 1 --effect .1", "needs a --percentile: name one"),
-        ("--ranges 4 0 9 --epsilon 1 --effect .1 --percentile 50,90", "needs a --percentile"),
         ("--values 3 --epsilon 1 --ratio .4 .1 --effect .05", "and then the larger denominator's"),
         ("--values 3 --epsilon 1 --ratio .1 .4 --effect .9", "0.25 moves by 0.75 at most, to 0"),
         ("--ranges 4 0 9 --epsilon 1 --percentile 50 --effect .7", "0.7 is outside (0, 0.5)"),

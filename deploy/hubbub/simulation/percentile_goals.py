@@ -88,11 +88,12 @@ def check_rank_goal(percentile: float, within: float | None, shares: Floats | No
     `shares` are those of the parts, whose edges end the interval, None for an effect.
     """
     check_percentiles([percentile])
-    room = min(percentile, 100 - percentile) / 100
+    # An effect moves a percentile to one side, an interval extends to both.
+    room = (max if shares is None else min)(percentile, 100 - percentile) / 100
     if within is not None and not 0 < within < room:
         option = "effect" if shares is None else "within"
         raise BadParameter(
-            f"--{option} {within:g} is outside (0, {room:g}): the interval of p{percentile:g} "
+            f"--{option} {within:g} is outside (0, {room:g}): p{percentile:g} or its interval "
             "would reach the end of the range"
         )
     if within is None or shares is None:

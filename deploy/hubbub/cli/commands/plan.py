@@ -106,8 +106,8 @@ class PlanOptions:
         exclusive=_GOAL,
     )
     percentile: tuple[float, ...] = option(
-        "percentiles whose error is shown (numbers with buckets), as 95 or 50,90; with neither "
-        "them nor a goal, those of a --metric, or p50, p90 and p95 with wave or haar",
+        "percentiles whose error is shown (numbers with buckets), as 95 or 50,90; without them or "
+        "a goal other than --effect, those of a --metric, or p50, p90 and p95 with wave or haar",
         metavar="P,...",
         parse=list_of(read_percentile),
         read=flatten,
@@ -179,7 +179,7 @@ def _plan(options: PlanOptions) -> None:
                 "--permanent-epsilon is only for --values and --strings: leave it out"
             )
         question = replace(question, permanent_epsilon=options.permanent_epsilon)
-    _check_goals(options, question, metric)
+    options = _with_goals(options, question, metric)
     shares = _shares(options, question, metric)
     for percentile in options.percentile:
         parts = None if options.within is None else shares
@@ -330,8 +330,11 @@ def _percentiles(options: PlanOptions, metric: Metric | None) -> Sequence[float]
     return metric.percentiles or usual
 
 
-def _check_goals(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> None:
-    """Raises BadParameter for a goal that the question or the other options do not have."""
+def _with_goals(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> PlanOptions:
+    """The options, with the percentiles that an experiment of a metric compares.
+
+    Raises BadParameter for a goal that the question or the other options do not have.
+    """
     numeric = question.kind == "ranges" or (metric is not None and metric.edges)
     if options.ratio is not None and (options.detect or options.within or options.percentile):
         raise BadParameter(
@@ -357,12 +360,15 @@ def _check_goals(options: PlanOptions, question: MetricDraft, metric: Metric | N
                 f"--effect {options.effect:g}: a ratio of {numerator / denominator:.3g} moves by "
                 f"{room / denominator:.3g} at most, to 0 or 1; write a smaller one"
             )
-        if numeric and len(options.percentile) != 1:
-            raise BadParameter("--effect for a number with buckets needs a --percentile: name one")
+        if numeric and not options.percentile:
+            if metric is None:
+                raise BadParameter("--effect with --ranges needs a --percentile: name one")
+            return replace(options, percentile=metric.percentiles or EFFECT_PERCENTILES)
     if options.percentile and not numeric:
         raise BadParameter(
             "--percentile goes with --ranges, or with --metric of a number with buckets"
         )
+    return options
 
 
 def _ratio_error(
@@ -393,7 +399,8 @@ def _target(
         arms = len(metric.experiment.arms) if metric and metric.experiment else 2
         measures = question.size if question.size > 2 else 1  # noqa: PLR2004 as of a boolean
         if options.percentile:
-            measures = len((metric and metric.percentiles) or EFFECT_PERCENTILES)
+            compared = (metric and metric.percentiles) or EFFECT_PERCENTILES
+            measures = max(len(compared), len(options.percentile))
         if options.ratio is not None:
             # Of a funnel: from each step to the next, and from the first to the last.
             measures = 1 if question.kind == "vector" else len(step_pairs(question.size))
@@ -401,13 +408,17 @@ def _target(
 
         def shows(row: Row) -> float:
             if options.percentile:
-                [percentile] = options.percentile
+                share_error, reach = share_errors(question, row, shares), reach_of(CONFIDENCE)
                 # A share of 50% has the largest error: the effect moves it there.
-                moved = percentile + 100 * effect * (1 if percentile < 50 else -1)  # noqa: PLR2004 half
-                errors = map(share_errors(question, row, shares), (percentile, moved))
-                stderrs = [error / reach_of(CONFIDENCE) for error in errors]
-                error_at = partial(np.interp, xp=(0.0, effect), fp=stderrs)
-                return detectable_effect(error_at, count, row.reports, fewest)
+                moves = [
+                    (percentile, percentile + 100 * effect * (1 if percentile < 50 else -1))  # noqa: PLR2004 half
+                    for percentile in options.percentile
+                ]
+                stderrs = [[share_error(end) / reach for end in move] for move in moves]
+                errors = [partial(np.interp, xp=(0.0, effect), fp=ends) for ends in stderrs]
+                return max(
+                    detectable_effect(error_at, count, row.reports, fewest) for error_at in errors
+                )
             if options.ratio is not None:
                 numerator, denominator = options.ratio
                 control = numerator / denominator
