@@ -158,6 +158,7 @@ def test_a_metric_of_a_catalog_is_planned_with_its_fields(catalog: str, capsys: 
     out = output_of(capsys, "plan", catalog, "--metric", "theme", "--reports", "1000", "--simulate")
     assert "recommended: " in out
     assert "unary.oue *" in out
+    assert re.search("^  light ", out, re.MULTILINE)
     assert "s.e." in out
 
 

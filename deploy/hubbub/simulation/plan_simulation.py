@@ -1,5 +1,6 @@
 """Draws the totals of a plan, for `hubbub plan --simulate`, and estimates them."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,10 +16,13 @@ from hubbub.simulation.truth import true_values
 _MAX_REPORTS: Final = 10**12
 
 
-def simulate(question: MetricDraft, plan_row: Row, seed: int) -> dict[str, Any]:
+def simulate(
+    question: MetricDraft, plan_row: Row, seed: int, names: Sequence[str] | None
+) -> dict[str, Any]:
     """Draws once: value i + 1 is held in proportion to 1 / (i + 1), Zipf's law.
 
-    Raises BadParameter if there are too many reports or values to draw.
+    `names` are those of a metric's values, None for placeholders. Raises BadParameter if there are
+    too many reports or values to draw.
     """
     if not plan_row.reports <= _MAX_REPORTS:
         raise BadParameter(f"{plan_row.reports:,.0f} reports are too many to draw")
@@ -31,7 +35,7 @@ def simulate(question: MetricDraft, plan_row: Row, seed: int) -> dict[str, Any]:
     chance = np.random.default_rng(seed)
     totals = draw(mechanism, values, counts.tolist(), chance)
     strings = values if question.kind == "strings" else []
-    result = answer(mechanism, totals, _names(question), strings)
+    result = answer(mechanism, totals, names or _names(question), strings)
     reports = max(totals.reports, 1)
     width = question.high - question.low
     truths = true_values(mechanism, [value.value for value in result.values], values, counts)

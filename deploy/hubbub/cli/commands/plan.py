@@ -194,7 +194,10 @@ def _plan(options: PlanOptions) -> None:
     lines = [*rows, *([metric_row] if metric_row else [])]
     lines_with_ranks = lines if percentiles else []
     errors = [rank_error(question, line, percentiles, shares) for line in lines_with_ranks]
-    drawing = simulate(question, metric_row or rows[0], options.seed) if options.simulate else {}
+    names = metric.values if metric else None
+    drawing = (
+        simulate(question, metric_row or rows[0], options.seed, names) if options.simulate else {}
+    )
     stderr = None if options.ratio is None else _ratio_error(options, question, metric, rows[0])
     if options.format == "json":
         rows_with_errors = zip((item.mechanism for item in rows), errors, strict=False)
