@@ -43,6 +43,7 @@ MIXED = catalog_toml(
         lifetime_epsilon=900.0,
         min_batch=10,
     ),
+    metric_toml("rare", **_NUMBER, buckets=64, epsilon=1.0, min_batch=10),
 )
 MIXED_COUNTS: dict[str, Any] = {
     "fine": {2: 3000, 50: 3000},
@@ -51,6 +52,7 @@ MIXED_COUNTS: dict[str, Any] = {
     "agreed": [{0: 900, 1: 300}] * 3,
     "three": {0: 900, 1: 300, 2: 50},
     "back": [{0: 30, 1: 5, 2: 3, 13: 20}] * 2,
+    "rare": {2: 30, 50: 30},
 }
 FEW = [{0: 40, 1: 20}, {0: 30, 1: 30}]
 TOOK = catalog_toml(
@@ -88,6 +90,12 @@ def test_a_query_of_many_ranges_prints_only_detected_ranges(
     assert "[1.875, 2.8125)" in clear
     assert all((f"{row['value']} " in output) == (row["value"] in clear) for row in rows)
     assert f"left out: {64 - len(clear)} ranges whose intervals reach 0" in output
+    none = output_of(capsys, "query", "rare", "--url", mixed)
+    assert "left out: 64 ranges" in none
+    assert "no value is detected" in none
+    assert "A share below 0" in str(web.get(f"{mixed}/v1/metrics/rare/estimates").json()["notes"])
+    assert "largest rows" in output
+    assert not re.search("largest rows|A share below 0", none)
     few = output_of(capsys, "query", "took", "--url", mixed)
     assert few.startswith("took: 5,200 reports, haar")
     assert "left out" not in few

@@ -166,6 +166,7 @@ def _sentence(parts: str, association: Document, document: Document) -> str:
     return sentence + (f" ({len(rare):,} rare values count as one)" if len(rare) > 1 else "")
 
 
+SHARE_OUTSIDE: Final = "A share below 0 or above 100%"
 _DOUBT: Final = 1e-3
 # The order of all values of a list.
 _CLOSE: Final = 'too close to call; "ahead" compares a value only with the next'
@@ -212,14 +213,17 @@ def whose_sentence(answer: Document) -> str:
 def _estimate_sentences(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
     of_means = is_of_means("estimates", answer)
     if not of_means:
-        yield from _if_nothing_stands_out(rows)
+        yield from _if_nothing_stands_out(answer["values"])
     yield from _list_sentences(answer)
     yield whose_sentence(answer)
-    if not of_means:
+    if rows and not of_means:
         yield "the intervals allow for the selection of the largest rows"
     if answer.get("anytime"):
         yield "at every look while the epochs fill: look as often as you like"
-    yield from _trust_sentences(answer)
+    notes = answer["notes"]
+    if all(0 <= row["estimate"] <= answer["reports"] for row in rows):
+        notes = [note for note in notes if not note.startswith(SHARE_OUTSIDE)]
+    yield from _trust_sentences({**answer, "notes": notes})
 
 
 def _percentile_sentences(answer: Document) -> Iterator[str]:

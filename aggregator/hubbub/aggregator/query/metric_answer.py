@@ -25,6 +25,7 @@ from hubbub.catalog import Metric, epoch_start
 from hubbub.errors.grammar import several
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.crowd_guarantees import rests_on
+from hubbub.query_results.sentences import SHARE_OUTSIDE
 
 _NAMED: Final = 5
 # An estimate further outside its range than this share of the range gets a warning.
@@ -75,7 +76,7 @@ def notes_of_levels(
         reports: fewest reports that a level rests on.
         whole: 1, or a number of reports.
     """
-    what, (low, high) = "A share below 0 or above 100%", (0.0, whole)
+    what, (low, high) = SHARE_OUTSIDE, (0.0, whole)
     if answer.kind in OF_NUMBERS and answer.span:
         what, (low, high) = "A mean outside its range", answer.span
     room = _ABSURD * (high - low)

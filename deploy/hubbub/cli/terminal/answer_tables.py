@@ -79,7 +79,7 @@ def show_estimates(answer: Answer) -> None:
         None if is_of_means("estimates", answer) else _intervals(table_rows, "estimate"),
         below=percentile_sentences(answer),
     )
-    say_below("estimates", answer, values)
+    say_below("estimates", answer, table_rows)
     if left_out:
         explain(
             f"left out: {several(left_out, 'range')} whose intervals reach 0; --format csv shows "
