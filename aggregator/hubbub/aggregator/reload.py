@@ -58,7 +58,7 @@ def access_file(settings: Settings) -> AccessFile | None:
 
 
 def check_follows(bundle: Bundle, former: Bundle, path: Path) -> None:
-    """Raises BundleRefused unless a bundle is compatible with what the former one counted."""
+    """Raises BundleRefused, or as `refuse_changes` does, unless a bundle may follow the former."""
     if former.operator not in line_of(bundle.handovers, bundle.operator):
         raise BundleRefused(
             f"{path}: signed by another operator, without a handover from ours; hand over with: "

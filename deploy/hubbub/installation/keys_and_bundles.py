@@ -84,6 +84,7 @@ def build_bundle(
     Raises:
         BundleRefused: a metric changed or takes more under an old name, the last bundle is
             another operator's, or a file cannot be written.
+        CatalogInvalid: a metric begins in an experiment that has ended.
         LogBroken, KeysUnusable: the log is not what it was, the keys cannot be read.
     """
     operator = read_operator_key(keys)

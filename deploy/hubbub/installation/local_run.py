@@ -202,7 +202,7 @@ class LocalRun:
         """Builds and signs a catalog, and makes the running services use it.
 
         Raises:
-            BundleRefused: it changes a metric under an old name; the former stays.
+            BundleRefused, CatalogInvalid: as `refuse_changes` does; the former stays.
             ServiceUnavailable: a service refuses it, or has ended.
         """
         self._catalog = self._local_catalog(catalog)
