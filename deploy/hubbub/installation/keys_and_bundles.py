@@ -82,9 +82,8 @@ def build_bundle(
     None for beside `out`. Of `roots`, authorities in PEM, the bundle gets the shuffler's.
 
     Raises:
-        BundleRefused: a metric changed or takes more under an old name, the last bundle is
-            another operator's, or a file cannot be written.
-        CatalogInvalid: a metric begins in an experiment that has ended.
+        BundleRefused, CatalogInvalid: as `refuse_changes` does; or the last bundle is another
+            operator's, or a file cannot be written.
         LogBroken, KeysUnusable: the log is not what it was, the keys cannot be read.
     """
     operator = read_operator_key(keys)
