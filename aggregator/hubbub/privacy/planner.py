@@ -226,7 +226,8 @@ def moved_error(question: MetricDraft, plan_row: Row, effect: float) -> float:
 def check_ratio(question: MetricDraft, ratio: tuple[float, float]) -> None:
     """Raises BadParameter for a question without ratios, or for shares that are none."""
     numerator, denominator = ratio
-    is_rate = question.kind == "vector" and question.size == 2 and numerator >= 0 < denominator <= 1  # noqa: PLR2004 two means
+    has_two_means = question.kind == "vector" and question.size == 2  # noqa: PLR2004 of a rate
+    is_rate = has_two_means and numerator >= 0 and 0 < denominator <= 1
     if not is_rate and (question.kind != "values" or question.size > _MAX_RATIO_VALUES):
         raise BadParameter(
             f"--ratio needs --values, {_MAX_RATIO_VALUES} at most, or --vector 2 LENGTH"

@@ -301,11 +301,12 @@ def _equivalent_scores(scores: Floats, tails: Sequence[tuple[Tail, Floats]]) -> 
         reached = weights[:, rows].T @ excess
         np.maximum(reached, 0.0, out=reached)
         reached += knots
-        right = np.maximum((reached >= scores[rows, None]).argmax(axis=1), 1)
-        row, left = np.arange(len(right)), right - 1
-        low, high = reached[row, left], reached[row, right]
+        # Of each score, the knots before and after it.
+        after = np.maximum((reached >= scores[rows, None]).argmax(axis=1), 1)
+        before, row = after - 1, np.arange(len(after))
+        low, high = reached[row, before], reached[row, after]
         part = (scores[rows] - low) / np.maximum(high - low, _TINY)
-        parts.append(knots[left] + part * (knots[right] - knots[left]))
+        parts.append(knots[before] + part * (knots[after] - knots[before]))
     answer: Floats = np.maximum(np.concatenate(parts), 0.0)
     return answer
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from hubbub.authoring.code_modules import FIRST_LINES, python_module, typescript_module
 from hubbub.authoring.crowds.accountant import minimum
-from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central_conflicts import CROWD_TREE
 from hubbub.catalog.crowds.crowd import CROWD_PARTS
@@ -41,7 +40,6 @@ from hubbub.programs.option_parsing import (
     read_named_path,
 )
 from hubbub.programs.text_files import unreadable
-from hubbub.signing.metric_changes import refuse_changes
 
 # Of vectors: from so many times the squared error on, a check warns.
 _MAX_BOOKS_EXCESS: Final = 1.08
@@ -88,10 +86,7 @@ class BuildOptions:
 def _check(options: CatalogOptions) -> None:
     catalog = read_aloud(options.catalog)
     chosen_now = [*catalog.metrics.values()]
-    continued, previous = options.last.continued(catalog), options.last.previous
-    if previous.exists():
-        refuse_changes(continued, read_bundle(previous))
-    metrics = [*continued.values()]
+    metrics = [*options.last.continued(catalog, refuse=True).values()]
     listing(str(options.catalog), metrics, _COLUMNS, text_columns=2)
     for line in kept_mechanisms(catalog, metrics):
         explain(line)

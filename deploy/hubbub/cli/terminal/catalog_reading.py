@@ -17,7 +17,7 @@ from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible
 from hubbub.mechanisms.vector_codes import POOL
 from hubbub.programs.option_parsing import argument, option, options, read_existing
-from hubbub.signing.metric_changes import continued_metrics
+from hubbub.signing.metric_changes import continued_metrics, refuse_changes
 
 _CROWD: Final = b"central_epsilon"
 
@@ -49,11 +49,18 @@ class LastBundle:
             print(visible(sentence), file=sys.stderr)  # noqa: T201 beside the answer
         return replace(catalog, metrics=metrics)
 
-    def continued(self, catalog: Catalog) -> dict[str, Metric]:
-        """The metrics of the catalog, as continued from the last bundle."""
+    def continued(self, catalog: Catalog, *, refuse: bool = False) -> dict[str, Metric]:
+        """The metrics of the catalog, as continued from the last bundle.
+
+        With `refuse`, raises as `refuse_changes` does if they may not follow that bundle.
+        """
         if not self.previous.exists():
             return {**catalog.metrics}
-        return continued_metrics(catalog.metrics, read_bundle(self.previous))
+        bundle = read_bundle(self.previous)
+        metrics = continued_metrics(catalog.metrics, bundle)
+        if refuse:
+            refuse_changes(metrics, bundle)
+        return metrics
 
 
 @options
