@@ -159,7 +159,7 @@ def _operation(operation: Mapping[str, Any], shared: Sequence[Parameter]) -> str
         if _PROBLEM not in response.get("content", {})
         for answer in _answers(response)
     ]
-    answer = f" Returns {' or '.join(answers)}." if answers else ""
+    answer = f" ({' or '.join(answers)})" if answers else ""
     names = [f"`{parameter.name}`" for parameter in parameters if parameter in shared]
     path_parameters = [
         parameter
@@ -167,7 +167,7 @@ def _operation(operation: Mapping[str, Any], shared: Sequence[Parameter]) -> str
         if parameter not in shared and parameter.place != "path"
     ]
     return (
-        f"{cell(operation.get('description', ''))}{answer}\n\n"
+        f"{cell(operation.get('description', '')).rstrip('.')}{answer}.\n\n"
         + (f"Shared: {', '.join(names)}.\n\n" if names else "")
         + _list(path_parameters)
     )
