@@ -17,10 +17,7 @@ from hubbub.runtime.service_options import redis_url
 
 _SETTING: Final = "HUBBUB_REDIS_URL"
 _HOME: Final = Path(".hubbub")
-EPILOG: Final = (
-    f"The URL of the aggregator's Redis comes from {_SETTING}, if it is set and --home is not "
-    "given; for a folder of `hubbub up` it is known."
-)
+EPILOG: Final = f"Without --home, {_SETTING} (if set) is the URL of the aggregator's Redis."
 
 Result = TypeVar("Result")
 

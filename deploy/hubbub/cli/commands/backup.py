@@ -47,8 +47,8 @@ _ENCRYPTION: Final = Exclusive(required=True)
 _OPENER: Final = Exclusive()
 _WHERE: Final = Exclusive(required=True)
 _URLS: Final = (
-    'The URLs of both Redis, with user "operator", come from HUBBUB_SHUFFLER_REDIS_URL and '
-    "HUBBUB_AGGREGATOR_REDIS_URL"
+    "For an installation of `hubbub init`, set HUBBUB_SHUFFLER_REDIS_URL and "
+    'HUBBUB_AGGREGATOR_REDIS_URL, with the user "operator".'
 )
 
 
@@ -75,7 +75,7 @@ class OpenerOptions:
     description="Copies a running installation into a new folder: the contents of both Redis "
     "at one moment, and the files of the installation, encrypted, with a checksum "
     "of each part.",
-    epilog=f"{_URLS}; for a folder of `hubbub up` they are known.",
+    epilog=_URLS,
 )
 def _backup(
     folder: Path = argument("new folder for the backup"),
@@ -148,7 +148,7 @@ def _verify(*, folder: Path = argument("the backup"), key: OpenerOptions) -> Non
     description="Checks a backup and makes an installation from it, in a new folder and in "
     "empty Redis. It overwrites nothing. The next steps are in "
     "docs/operate/restore.md.",
-    epilog=f"{_URLS}; a folder of `hubbub up` has its own.",
+    epilog=_URLS,
 )
 def _restore(
     *,
