@@ -255,10 +255,12 @@ def test_answers_and_plans_use_the_percentiles_that_the_catalog_names(
     catalog = TOOK.replace("buckets = 16", "buckets = 16\npercentiles = [80, 97]")
     days: list[dict[int, int]] = [{2: 300, 20: 200}] * 2
     with page_of(tmp_path, catalog, {"took": days}) as address:
-        ranges = {"epochs": "2024-10-03", "to_epochs": "2024-10-04"}
-        for question, parameters in (("estimates", {}), ("compare", ranges)):
-            answer = web.get(f"{address}/v1/metrics/took/{question}", params=parameters).json()
+        ranges = "?epochs=2024-10-03&to_epochs=2024-10-04"
+        for question in ("estimates", f"compare{ranges}"):
+            answer = web.get(f"{address}/v1/metrics/took/{question}").json()
             assert [row["percentile"] for row in answer["percentiles"]] == [80, 97]
+        trend = web.get(f"{address}/v1/metrics/took/trend?epochs=all").json()
+        assert [line["value"] for line in trend["series"]] == ["mean", "p80", "p97"]
     words = ["plan", f"{tmp_path}/metrics.toml", "--metric", "took", "--reports", "9000"]
     (tmp_path / "metrics.toml").write_text(catalog)
     output = output_of(capsys, *words)

@@ -75,6 +75,7 @@ def test_a_vector_shows_the_mean_of_each_coordinate_in_its_own_unit(
     expect(page.locator("#compared")).to_contain_text("difference of means, in points")
     page.goto(address)
     watched.settled()
+    expect(page.locator(".card:has-text('took')")).to_contain_text("p95")
     card = page.locator(".card:has-text('scores')")
     for value in values:
         expect(card).to_contain_text(number_text(value["low"], value["stderr"], end="low"))

@@ -96,7 +96,7 @@ def title(column: Column, question: QueryName, answer: Document) -> str:
     text = (of_means and column.mean_title) or column.title
     if question == "trend" and answer.get("kind") == "ranges" and column.field == "share":
         series = [line["value"] for line in answer["series"]]
-        text = series[0] if len(series) == 1 else "percentile"
+        text = series[0] if len(series) == 1 else "number"
     numbers = column.unit in _OF_NUMBERS if of_means else column.field == "value"
     if question == "percentiles":
         numbers = column.field == "number"

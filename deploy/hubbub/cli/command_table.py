@@ -56,7 +56,7 @@ COMMANDS: Final = {
         "show the most frequent values, and the confidence of their order", module="query"
     ),
     "compare": Entry("compare two ranges of epochs", module="query"),
-    "trend": Entry("show the most frequent values, epoch by epoch", module="query"),
+    "trend": Entry("show the most frequent values, or percentiles, epoch by epoch", module="query"),
     "cross": Entry(
         "show two parts of an answer as a table, with their association", module="query"
     ),

@@ -15,7 +15,7 @@ from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochSelection
-from hubbub.aggregator.query.trends import trend
+from hubbub.aggregator.query.trends import MEAN, trend
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.catalog import Metric
@@ -89,7 +89,7 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
             lists=("catalog",) if of_string and metric.candidates else (),
             percentiles=(rule.percentile,) if rule.of == "percentile" else (),
         )
-        trended_values = [rule.value] if rule.of == "share" else []
+        trended_values = [] if rule.of == "percentile" else [rule.value or MEAN]
         trended = await trend(query, metric.name, one_sided, trended_values)
         [series] = trended.series
         point = series.points[-1]

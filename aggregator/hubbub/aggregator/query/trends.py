@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -16,6 +17,7 @@ from hubbub.aggregator.query.overview import shown_epochs
 from hubbub.aggregator.query.totals import EpochSelection, SelectedTotals, together
 from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.answering import Followed, joined_shares
+from hubbub.analysis.comparisons.effect import EFFECT_PERCENTILES
 from hubbub.analysis.percentiles import Reaches, percentiles_of
 from hubbub.analysis.ranks import ranks_of
 from hubbub.analysis.trends.smoothed_line import (
@@ -129,7 +131,9 @@ async def trend(
     """Epoch by epoch: these values, or the `number` (5) most frequent ones of the whole range.
 
     Metrics that this one supersedes are joined where they listed the value. If the query has
-    percentiles, they are followed instead of values, for this metric alone.
+    percentiles, they are followed instead of values, for this metric alone. Without values, number
+    and percentiles, those of the metric, or p50 and p95, are followed for a number that has some,
+    after its mean; unless other metrics are joined.
     """
     if query.percentiles and values:
         raise BadParameter("a trend follows values or percentiles: leave one of the two out")
@@ -138,30 +142,23 @@ async def trend(
             "a trend follows named values, percentiles or the most frequent values: leave number "
             "out"
         )
-    number = _NUMBER if number is None else number
     query = await engine.resolved(name, query)
     selection, *before = await engine.collected.find_joined(name, query.range)
     before = [] if query.percentiles else before
     joined = [former for former in before if former.reports >= former.metric.fewest]
-    answer = (await engine.work(selection, query)).answer
-
-    async def make() -> list[Series]:
-        if query.percentiles:
-            selected = await engine.collected.read(selection)
-            return await asyncio.to_thread(percentile_series, selected, query)
-        collected = [await engine.collected.read(source) for source in (selection, *joined)]
-        parts = [part for source in collected for part in source.by_list()]
-        async with engine.turn(query, points=(len(values) or number) * len(parts)):
-            return await asyncio.to_thread(
-                series, parts, answer, values=values, number=number, candidates=query.candidates
-            )
-
+    work, count = await engine.work(selection, query), len(values) or number or _NUMBER
+    answer, count = work.answer, 0 if query.percentiles else count
+    if work.ranks and count and number is None and not (values or joined):
+        count = 1 if answer.kind == "ranges" else 0  # the mean
+        query = replace(query, percentiles=selection.metric.percentiles or EFFECT_PERCENTILES)
     union = together([selection, *joined])
-    question = ("trend", query, tuple(values), number)
+    question = ("trend", query, tuple(values), count)
     envelope = engine.envelope(query, answer.kind, union)
     if query.percentiles:
         envelope["kind"] = "ranges"  # what is followed is in the metric's unit
     envelope["epochs"] = shown_epochs(engine.collected, union, union.epochs)
+    sources = [selection, *joined]
+    make = partial(_read_lines, engine, sources, answer, query, values=values, number=count)
     lines = await engine.cached(
         question, union, make, lambda lines: sum(len(item.points) for item in lines)
     )
@@ -179,13 +176,36 @@ async def trend(
     )
 
 
-def series(
-    parts: Sequence[SelectedTotals],
+async def _read_lines(
+    engine: QueryEngine,
+    selections: Sequence[EpochSelection],
     answer: Answer,
+    query: EstimateQuery,
     *,
     values: Sequence[str],
     number: int,
-    candidates: Sequence[str],
+) -> list[Series]:
+    """The series of `number` values, and then those of the query's percentiles."""
+    collected = [await engine.collected.read(source) for source in selections]
+    lines: list[Series] = []
+    if number:
+        parts = [part for source in collected for part in source.by_list()]
+        async with engine.turn(query, points=number * len(parts)):
+            lines += await asyncio.to_thread(
+                series, parts, answer, query, values=values, number=number
+            )
+    if query.percentiles:
+        lines += await asyncio.to_thread(percentile_series, collected[0], query)
+    return lines
+
+
+def series(
+    parts: Sequence[SelectedTotals],
+    answer: Answer,
+    query: EstimateQuery,
+    *,
+    values: Sequence[str],
+    number: int,
 ) -> list[Series]:
     """A series per value, or for the `number` most frequent of `answer`, with a point per epoch.
 
@@ -194,7 +214,7 @@ def series(
     Numbers have one series, their mean; a vector has one per coordinate. Raises BadParameter for a
     value that the metric does not have, and for too many series or epochs.
     """
-    numbers = _is_of_one_mean(answer)
+    numbers, candidates = _is_of_one_mean(answer), query.candidates
     names = [MEAN] if numbers else _names(answer, values, number)
     union = together([part.selection for part in parts])
     _check(union, answer, names, values)
@@ -205,7 +225,7 @@ def series(
     picked = [(answer.values[place].rank or 1) / len(places) for place in followed_first]
     if parts[0].metric.values is None and not numbers and not candidates:
         # Strings are searched in the whole range: single epochs would give different ones.
-        candidates, places = names, {name: place for place, name in enumerate(names)}
+        candidates, places = (*names,), {name: place for place, name in enumerate(names)}
     place_maps = [{MEAN: 0} if numbers else places] + [_places(part.metric) for part in parts[1:]]
     counted = [part.selection.by_epoch() for part in parts]
     points: list[list[Point]] = [[] for _ in names]

@@ -339,7 +339,7 @@ async def trend(
     number: FollowNumber = None,
     percentile: Percentiles = None,
 ) -> Trended:
-    """Returns some values, or the requested percentiles, by epoch."""
+    """Returns some values, or percentiles, by epoch."""
     refined = replace(question.query, percentiles=tuple(percentile or ()))
     return await trends.trend(engine, question.name, refined, value or (), number)
 

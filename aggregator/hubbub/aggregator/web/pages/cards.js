@@ -115,7 +115,7 @@ async function answerTexts(metric) {
   const path = `/v1/metrics/${encodeURIComponent(metric.name)}`;
   const answer = await ask(`${path}/estimates`, { number: TOP, order: metric.kind === "vector" || metric.figures ? "listed" : "rank" });
   const mean = answer.kind === "mean" ? answer.values[0] : answer.mean;
-  const parts = mean && answer.percentiles.length
+  const parts = answer.percentiles.length
     ? drawnPercentiles(answer).map((row) => ofPercentile(metric, row, answer))
     : mean
     ? [ofMean(metric, mean, answer)]
