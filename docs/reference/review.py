@@ -13,18 +13,18 @@ _FOLDER: Final = ".hubbub-demo"
 _FOOT: Final = """\
 ## What this page is
 
-It is the output of
+This page is the output of
 
     hubbub privacy review .hubbub-demo/metrics.toml
 
-which makes the same page of your catalog.
-Commands that begin with `python -m pytest` or `lint-imports` need [the repository](../CONTRIBUTING.md); `hubbub status` needs a running installation, and `hubbub ledger` the state of an app that has reported.
+The same command makes a page of your catalog.
+Commands that begin with `python -m pytest` or `lint-imports` need [the repository](../CONTRIBUTING.md). `hubbub status` needs a running installation. `hubbub ledger` needs the state of an app that has reported.
 
-This command writes a page to print for the people who are asked, without nats:
+For the people who answer, this command writes a page without nats, to print:
 
     hubbub privacy leaflet metrics.toml > leaflet.html
 
-The [threat model](threat-model.md#threat-model) lists what hubbub does not protect against, the [proof index](proofs.md) the mathematical claims, and [promises](promises.md) the other promises.
+The [threat model](threat-model.md#threat-model) lists what hubbub does not protect against. The [proof index](proofs.md) lists the mathematical claims, and [promises](promises.md) the other promises.
 """
 
 
@@ -38,9 +38,9 @@ def page() -> str:
         made.replace(
             f"# A reviewer's afternoon: {path}\n",
             "# A reviewer's afternoon\n\nMade by `make reference` from the demo's catalog; change "
-            f"it there.\nFirst run `hubbub demo --keep` and leave it running: it writes `{_FOLDER}`, "
-            "with the catalog and one device's state, which the commands below "
-            "read.\n`hubbub audit` takes about a minute of a processor.\n",
+            f"it there.\nFirst run `hubbub demo --keep`, and leave the demo running. The commands below "
+            f"read its folder `{_FOLDER}`, with the catalog and one device's "
+            "state.\n`hubbub audit` takes about a minute of a processor.\n",
         )
         + "\n"
         + _FOOT

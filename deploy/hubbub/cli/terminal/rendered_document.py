@@ -100,7 +100,7 @@ def review_markdown(claims: Sequence[Claim], path: str) -> str:
     parts = [
         f"# A reviewer's afternoon: {path}\n",
         "Ten claims, each with a command that shows it on your machine.",
-        "The names are proofs and tests; each fails if its claim is false.\n",
+        "The names are proofs and tests, which fail if the claim is false.\n",
     ]
     for number, claim in enumerate(claims, 1):
         parts += [
