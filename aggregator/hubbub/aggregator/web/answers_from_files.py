@@ -85,7 +85,7 @@ class FileAnswers:
         self._bundle = definitions
         self._app = FastAPI()
         handle_problems(self._app)
-        self._app.include_router(QUESTIONS)
+        self._app.routes.extend(QUESTIONS.routes)
         self._app.state.reached = Reached("", tokens=False)
         self._make_engine = partial(QueryEngine, definitions, files)
         # A notebook has a running loop in its own thread.

@@ -8,8 +8,8 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
-from fastapi import APIRouter, Depends, FastAPI, Request
-from fastapi.responses import HTMLResponse, PlainTextResponse, Response
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 from hubbub.aggregator.access.audit_trail import AuditTrail
@@ -21,7 +21,7 @@ from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.commands_to_copy import Reached
 from hubbub.aggregator.web.guard import LARGEST_STRINGS_BYTES, App, Guard, with_cors
 from hubbub.aggregator.web.login_routes import LOGIN
-from hubbub.aggregator.web.parameters import Candidates, Questions, check_parameters, needs
+from hubbub.aggregator.web.parameters import Candidates, Questions, needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
 from hubbub.aggregator.web.prometheus_estimates import exposition
 from hubbub.aggregator.web.publisher_routes import LISTS, MARKS, RELEASES
@@ -62,7 +62,7 @@ def make_app(
         summary="Usage statistics under local differential privacy",
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
-        dependencies=[Depends(check_parameters)],
+        openapi_url=None,
     )
     handle_problems(app)
     app.state.query, app.state.releases, app.state.access = query, releases, access
@@ -70,7 +70,7 @@ def make_app(
     app.state.reached = Reached("", access.asks, settings.command)
     app.state.requests = Counter[int]()
     for routes in (QUESTIONS, LISTS, MARKS, MODELS, RELEASES, LOGIN, _OWN):
-        app.include_router(routes)
+        app.routes.extend(routes.routes)  # include_router builds each of them again, in .2 s
     pages = Path(str(files("hubbub.aggregator.web") / "pages"))
     app.mount("/static", StaticFiles(directory=pages))
     label = 'class="notice" aria-label="What these numbers are"'
@@ -78,7 +78,6 @@ def make_app(
     for path, page in _PAGES.items():
         text = (pages / page).read_text(encoding="utf-8").replace("<main", f"{notice_html}<main", 1)
         app.add_api_route(path, _page(text), response_class=HTMLResponse, include_in_schema=False)
-    _build_document(app)
     origins = settings.origins
     guarded = Guard(
         app=app,
@@ -122,17 +121,19 @@ async def check_redis(request: Request) -> dict[str, str]:
     return {"status": "ready"}
 
 
-def _build_document(app: FastAPI) -> None:
-    """Builds the OpenAPI document, with our Problem instead of FastAPI's validation error.
+@_OWN.get("/openapi.json", include_in_schema=False)
+def document(request: Request) -> JSONResponse:
+    """The OpenAPI document, with our Problem instead of FastAPI's validation error.
 
-    With it FastAPI builds all routes. Left to the first question, which needs both, that takes half
-    a second, in which a running service counts no batch.
+    FastAPI calls this in a thread, since building it takes .3 s, in which the service counts on.
     """
-    schemas = app.openapi()["components"]["schemas"]
+    contents = request.app.openapi()
+    schemas = contents["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     for model in (Candidates, Problem):
         schemas[model.__name__] = model.model_json_schema()
+    return JSONResponse(contents)
 
 
 # A list of strings may be long, and ten million values take their time over a slow line.
@@ -188,13 +189,7 @@ class HttpServer(HttpDoor):
             bodies_bytes=_BODIES_BYTES,
             answers_bytes=inf,  # a table may have any size, and its reader has a token
         )
-        super().__init__(
-            address,
-            app,
-            tls=tls,
-            connections=connections,
-            limits=_LIMITS,
-        )
+        super().__init__(address, app, tls=tls, connections=connections, limits=_LIMITS)
 
     def allow(self, rate: float) -> None:
         """Changes how many requests per second a caller may make."""

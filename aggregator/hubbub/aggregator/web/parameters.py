@@ -6,7 +6,7 @@ A body may have 32 MiB, and is read without blocking other requests.
 import asyncio
 import json
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
 
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -119,9 +119,13 @@ _bearer = HTTPBearer(
 
 
 def needs(role: Role) -> Any:
-    """A dependency that requires this role, or a higher one, for some metric."""
+    """A dependency that requires known parameters, and this role, or a higher one, for a metric."""
 
-    async def check(request: Request, _bearer: Annotated[object, Depends(_bearer)]) -> None:
+    async def check(
+        request: Request,
+        _checked: Annotated[None, Depends(check_parameters)],
+        _bearer: Annotated[object, Depends(_bearer)],
+    ) -> None:
         caller: Caller = request.state.caller
         if not caller.may_all:
             caller.check(role)
@@ -157,19 +161,20 @@ Questions = Annotated[QueryEngine, Depends(_engine_of_caller)]
 
 
 async def check_parameters(request: Request) -> None:
-    """Raises BadParameter for a query parameter that OpenAPI does not contain, or not repeated."""
-    path: str = request.scope["route"].path
-    if not (request.query_params and path.startswith("/v1/")):
+    """Raises BadParameter for a query parameter that the route does not have, or not repeated."""
+    route = request.scope["route"]
+    if not (request.query_params and route.path.startswith("/v1/")):
         return
-    operation = request.app.openapi()["paths"][path][request.method.lower()]
-    parameters = operation.get("parameters", ())
-    schemas = {each["name"]: each["schema"] for each in parameters if each["in"] == "query"}
-    names = sorted(schemas)
+    dependants, annotations = [route.dependant], dict[str, Any]()
+    for dependant in dependants:
+        dependants += dependant.dependencies
+        annotations |= {each.alias: each.field_info.annotation for each in dependant.query_params}
+    names = sorted(annotations)
     for name in request.query_params:
         quoted = ascii(name[:_LONGEST_QUOTED])
-        # An optional parameter is a choice with null.
-        choices = schemas[name].get("anyOf", [schemas[name]]) if name in schemas else ()
-        is_list = any(choice.get("type") == "array" for choice in choices)
+        # An optional parameter is a choice with None.
+        choices = annotations.get(name), *get_args(annotations.get(name))
+        is_list = any(get_origin(choice) is list for choice in choices)
         if not is_list and len(request.query_params.getlist(name)) > 1:
             raise BadParameter(f"{quoted} is given more than once: give it once")
         if name not in names:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
@@ -179,13 +180,7 @@ def _parameter_problem(wrong: Mapping[str, Any]) -> str:
 
 def _methods(app: FastAPI, request: Request) -> set[str]:
     """Returns the methods that this path supports."""
-    parts = request.url.path.split("/")
-
-    def fits(path: str) -> bool:
-        segments = path.split("/")
-        return len(segments) == len(parts) and all(
-            name == part or name.startswith("{") for name, part in zip(segments, parts, strict=True)
-        )
-
-    paths: dict[str, Any] = app.openapi()["paths"]
-    return {method.upper() for path in paths if fits(path) for method in paths[path]}
+    path = request.scope["path"]
+    routes = (each for each in app.routes if isinstance(each, APIRoute) and each.include_in_schema)
+    matching = (route for route in routes if route.path_regex.match(path))
+    return {method for route in matching for method in route.methods or ()}
