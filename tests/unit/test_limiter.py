@@ -4,11 +4,11 @@ import pytest
 
 from hubbub.runtime.rpc import limiter
 from hubbub.runtime.rpc.callers import address_of
-from hubbub.runtime.rpc.limiter import Limiter, network
+from hubbub.runtime.rpc.limiter import Limiter, network_of
 
 
 def bucket_of(peer: str) -> str:
-    return network(address_of(peer))
+    return network_of((address_of(peer), 0))
 
 
 class Clock:

@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 
 from hubbub.runtime.messages import hint_seconds
-from hubbub.runtime.rpc.limiter import network
+from hubbub.runtime.rpc.limiter import network_of
 
 _FILES: Final = Path("/proc/self/fd")
 _MARK: Final = ("hubbub-refused", "for-good")
@@ -48,7 +48,7 @@ async def refuse(context: Context, message: str) -> NoReturn:
 
 def caller_of(context: Context) -> str:
     """The key by which limits recognise the caller of a call."""
-    return network(address_of(context.peer()))
+    return network_of((address_of(context.peer()), 0))
 
 
 def address_of(peer: str) -> str:

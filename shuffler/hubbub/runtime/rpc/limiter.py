@@ -86,11 +86,12 @@ class Limiter:
         return sum(map(len, self._levels))
 
 
-def network(address: str) -> str:
-    """The key by which a caller is limited: its IPv4 address, or its IPv6 network of 56 bits.
+def network_of(client: tuple[str, int] | None) -> str:
+    """The key by which limits recognise a caller: its IPv4 address, or its IPv6 network of 56 bits.
 
-    Text that is no address is returned unchanged.
+    `client` is its address and port; None if unknown. Text that is no address is the key itself.
     """
+    address = client[0] if client else "unknown"
     try:  # of IPv4 a tenth of the time; it is asked three times for each report
         return inet_ntop(AF_INET, inet_pton(AF_INET, address))
     except (OSError, ValueError):
@@ -104,8 +105,3 @@ def network(address: str) -> str:
             return str(ip.ipv4_mapped)
         return f"{int(ip) >> 128 - _IPV6_NETWORK:014x}"
     return str(ip)
-
-
-def network_of(client: tuple[str, int] | None) -> str:
-    """The key by which limits recognise a caller: its IPv4 address, or its IPv6 network."""
-    return network(client[0] if client else "unknown")
