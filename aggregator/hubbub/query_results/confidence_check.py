@@ -1,4 +1,4 @@
-"""Checks the confidence level of an interval."""
+"""The confidence levels that an interval can have."""
 
 from typing import Final
 
@@ -9,11 +9,10 @@ MAX_CONFIDENCE: Final = 1 - 1e-9
 """Past it a float's own steps would be what the interval is made of; at 1 it has no end."""
 
 
-def check_confidence(confidence: float) -> None:
-    """Raises BadParameter unless an interval can have this confidence."""
-    if not MIN_CONFIDENCE <= confidence <= MAX_CONFIDENCE:
-        percent = confidence / 100 if 1 < confidence < 100 else 0.95  # noqa: PLR2004 percent
-        raise BadParameter(
-            f"confidence {confidence} is outside [{MIN_CONFIDENCE:g}, {MAX_CONFIDENCE!r}]; "
-            f"{100 * percent:g}% is {percent:g}"
-        )
+def refused_confidence(confidence: float) -> BadParameter:
+    """The error for a confidence that no interval can have."""
+    percent = confidence / 100 if 1 < confidence < 100 else 0.95  # noqa: PLR2004 percent
+    return BadParameter(
+        f"confidence {confidence} is outside [{MIN_CONFIDENCE:g}, {MAX_CONFIDENCE!r}]; "
+        f"{100 * percent:g}% is {percent:g}"
+    )

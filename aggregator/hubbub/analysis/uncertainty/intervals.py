@@ -24,7 +24,11 @@ from scipy.special import ndtr, ndtri
 
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.errors import BadParameter
-from hubbub.query_results.confidence_check import MAX_CONFIDENCE, check_confidence
+from hubbub.query_results.confidence_check import (
+    MAX_CONFIDENCE,
+    MIN_CONFIDENCE,
+    refused_confidence,
+)
 
 _NORMAL: Final = NormalDist()
 
@@ -113,7 +117,8 @@ def end_of(
 
 def reach_of(confidence: float) -> float:
     """Number of standard errors to either end of an interval. Raises BadParameter."""
-    check_confidence(confidence)
+    if not MIN_CONFIDENCE <= confidence <= MAX_CONFIDENCE:
+        raise refused_confidence(confidence)
     return _NORMAL.inv_cdf((1 + confidence) / 2)
 
 

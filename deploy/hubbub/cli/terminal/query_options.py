@@ -19,7 +19,11 @@ from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
 from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.option_parsing import Exclusive, argument, option, options, read_existing
-from hubbub.query_results.confidence_check import check_confidence
+from hubbub.query_results.confidence_check import (
+    MAX_CONFIDENCE,
+    MIN_CONFIDENCE,
+    refused_confidence,
+)
 from hubbub.query_results.rows import whole_rows
 
 _TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable
@@ -57,10 +61,9 @@ def parse_epochs(text: str) -> str:
 
 def read_confidence(name: str, confidence: float) -> float:
     """Reads a confidence level. Raises BadParameter if no interval can have it."""
-    try:
-        check_confidence(confidence)
-    except BadParameter as error:
-        raise BadParameter(f"{name} {str(error).removeprefix('confidence ')}") from None
+    if not MIN_CONFIDENCE <= confidence <= MAX_CONFIDENCE:
+        text = str(refused_confidence(confidence))
+        raise BadParameter(f"{name} {text.removeprefix('confidence ')}")
     return confidence
 
 
