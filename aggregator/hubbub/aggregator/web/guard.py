@@ -93,7 +93,7 @@ class Guard:
         state.update(caller=None, seen=Seen())
         headers = Headers(scope=scope)
         refusal = self._misplaced(scope, headers) or await self._unknown(scope, headers)
-        sender = _send_with_headers(send, scope, Counter() if refusal else self.requests)
+        sender: Send = _SendWithHeaders(send, scope, Counter() if refusal else self.requests)
         if self.audit and (scope["path"] == "/metrics" or scope["path"].startswith(_AUDITED)):
             sender = _send_with_audit(sender, scope, self.audit)
         try:
@@ -212,35 +212,44 @@ async def _nothing() -> Message:
     return {"type": "http.disconnect"}
 
 
-def _send_with_headers(send: Send, scope: Scope, requests: Counter[int]) -> Send:
-    """Counts answers; adds security headers, and ETags to GET answers; 304 if the ETag matches."""
-    started: list[Message] = []
-    etags = Headers(scope=scope).get("if-none-match", "")
+@dataclass(eq=False, slots=True)
+class _SendWithHeaders:
+    """Counts answers; adds security headers, and ETags to GET answers; 304 if the ETag matches.
 
-    async def sending(message: Message) -> None:
+    Args:
+        started: the start of an answer, until its body gives the tag.
+    """
+
+    send: Send
+    scope: Scope
+    requests: Counter[int]
+    started: Message | None = None
+
+    async def __call__(self, message: Message) -> None:
+        """Sends one message of the answer."""
         if message["type"] == "http.response.start":
-            requests[message["status"]] += 1
+            self.requests[message["status"]] += 1
             headers = MutableHeaders(scope=message)
             if "access-control-allow-origin" in headers:
                 headers["cross-origin-resource-policy"] = "cross-origin"
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("cache-control", "private, no-cache")
-            if scope["method"] == "GET" and message["status"] == 200 and "etag" not in headers:  # noqa: PLR2004 OK
-                started.append(message)  # until its body gives the tag
+            is_answered_get = self.scope["method"] == "GET" and message["status"] == 200  # noqa: PLR2004 OK
+            if is_answered_get and "etag" not in headers:
+                self.started = message
                 return
-        elif started:
-            start = started.pop()
+        elif self.started is not None:
+            start, self.started = self.started, None
             if not message.get("more_body"):
                 body = message.get("body", b"")
                 tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
                 headers = MutableHeaders(scope=start)
                 headers["etag"] = tag
+                etags = Headers(scope=self.scope).get("if-none-match", "")
                 if tag in etags or etags.strip() == "*":  # the browser has this body
                     start["status"] = 304
                     del headers["content-length"]
                     message["body"] = b""
-            await send(start)
-        await send(message)
-
-    return sending
+            await self.send(start)
+        await self.send(message)

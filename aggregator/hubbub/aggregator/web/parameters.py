@@ -106,11 +106,10 @@ Paged = Annotated[Page, Depends(_page)]
 """The requested rows."""
 
 
-def link_next(request: Request, response: Response, first: int, number: int, total: int) -> None:
-    """Links to the next page (RFC 8288), if more than the `number` rows from `first` on exist."""
-    if first + number < total:
-        url = request.url.include_query_params(first=first + number, number=number)
-        response.headers["link"] = f'<{url.path}?{url.query}>; rel="next"'
+def link_next(request: Request, response: Response, first: int, number: int) -> None:
+    """Links to the page after the `number` rows from `first` on (RFC 8288)."""
+    url = request.url.include_query_params(first=first + number, number=number)
+    response.headers["link"] = f'<{url.path}?{url.query}>; rel="next"'
 
 
 _bearer = HTTPBearer(

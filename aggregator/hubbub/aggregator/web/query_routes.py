@@ -168,7 +168,8 @@ async def metrics(
 ) -> MetricPage:
     """Returns all metrics, with the number of stored reports by epoch."""
     lines = await engine.metrics()
-    link_next(request, response, first, number, len(lines))
+    if first + number < len(lines):
+        link_next(request, response, first, number)
     return MetricPage(len(lines), lines[first : first + number])
 
 
@@ -305,7 +306,8 @@ async def estimates(
         likely=likely,
     )
     answer = await engine.estimate(question.name, refined, page)
-    link_next(request, response, page.first, page.number or answer.total, answer.total)
+    if page.number and page.first + page.number < answer.total:
+        link_next(request, response, page.first, page.number)
     return answer
 
 
