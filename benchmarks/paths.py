@@ -119,7 +119,7 @@ def _first_question(runner: asyncio.Runner, bundle: Bundle) -> PathLength:
     """The first question of a process whose store holds one epoch of the metric."""
     now, store = time.time() + 2 * EPOCH_SECONDS["day"], MemoryStore()
     epoch = epoch_at(now, "day") - 2
-    runner.run(store.count(Window(_METRIC, epoch), Totals(cells=[60, 50, 40], reports=100)))
+    runner.run(store.count(Window(_METRIC, epoch), Totals(cells=[45, 32, 27], reports=100)))
     query = QueryEngine(bundle, store, clock=lambda: now)
     releases = Releases(query.collected, MemoryReleaseLog(), clock=lambda: now)
     app = make_app(query, releases, Access(), Limiter(0, 0), HttpSettings())

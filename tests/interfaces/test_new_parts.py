@@ -15,9 +15,8 @@ import pytest
 from playwright.sync_api import expect
 
 import hubbub.notebook
-from hubbub.analysis.answering import plausibility
 from hubbub.analysis.fake_reports import maximal_gain
-from hubbub.analysis.families import FAMILIES, draw
+from hubbub.analysis.families import FAMILIES, draw, family_for
 from hubbub.authoring import read_catalog
 from hubbub.catalog.values.value_kinds import KINDS
 from hubbub.cli.main import main
@@ -123,7 +122,7 @@ def test_a_new_family_is_its_file_and_a_line(
     one_value = maximal_gain(build("unary.oue", epsilon=2.0, categories=3), [2])
     assert maximal_gain(mechanism, [2]).gain(0.01) > one_value.gain(0.01)
     drawn = draw(mechanism, list(TRUE_COUNTS), list(TRUE_COUNTS.values()), np.random.default_rng(1))
-    assert plausibility([(mechanism, drawn)]).findings == ()
+    assert family_for(mechanism).plausibility([(mechanism, drawn)]).findings == ()
     _on_every_face(tmp_path, text, {"small": 3000, "medium": 8000, "large": 10_000})
 
 

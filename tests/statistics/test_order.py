@@ -53,7 +53,7 @@ def _single_estimate(mechanism: AnyMechanism, payload: bytes) -> list[float]:
     return list(mechanism.estimate(Totals(cells=cells, reports=1)).values)
 
 
-def _answer(pairs: list[tuple[float, float]], against: float = 0.0) -> Answer:
+def _answer(pairs: list[tuple[float, float]]) -> Answer:
     order = sorted(range(len(pairs)), key=lambda i: -pairs[i][0])
     values = tuple(
         ValueAnswer(
@@ -68,32 +68,29 @@ def _answer(pairs: list[tuple[float, float]], against: float = 0.0) -> Answer:
         )
         for i, (e, s) in enumerate(pairs)
     )
-    return Answer(kind="values", reports=1000, confidence=0.95, values=values, correlation=against)
+    return Answer(kind="values", reports=1000, confidence=0.95, values=values)
 
 
 def test_distant_values_have_a_certain_order_and_equal_ones_do_not() -> None:
-    sure = top(_answer([(500, 10), (300, 10), (100, 10)]), 2)
+    sure = top(_answer([(500, 10), (300, 10), (100, 10)]), 2, 0.0)
     assert [value.value.value for value in sure.values] == ["v0", "v1"]
     assert sure.order_confidence == pytest.approx(1, abs=1e-12)
-    alike = top(_answer([(300, 10), (300, 10)]), 1)
+    alike = top(_answer([(300, 10), (300, 10)]), 1, 0.0)
     assert alike.values[0].ahead_confidence == 0.5
     # 28.28 apart at standard errors of 10: two of the difference's own.
-    some = top(_answer([(300, 10), (300 - 20 * math.sqrt(2), 10)]), 1)
+    some = top(_answer([(300, 10), (300 - 20 * math.sqrt(2), 10)]), 1, 0.0)
     assert some.values[0].ahead_confidence == pytest.approx(0.977250, abs=1e-6)
-    worse = top(_answer([(300, 10), (300 - 20 * math.sqrt(2), 10)], 1.0), 1)
+    worse = top(_answer([(300, 10), (300 - 20 * math.sqrt(2), 10)]), 1, 1.0)
     assert worse.values[0].ahead_confidence == pytest.approx(0.921350, abs=1e-6)
 
 
 def test_a_top_set_may_be_certain_without_its_order() -> None:
-    result = top(_answer([(500, 10), (499, 10), (100, 10), (90, 10)]), 2)
+    result = top(_answer([(500, 10), (499, 10), (100, 10), (90, 10)]), 2, 0.0)
     assert result.set_confidence > 0.999
     assert 0.5 < result.order_confidence < 0.6
-    everything = top(_answer([(5, 1), (4, 1)]), 10)
-    assert (
-        len(everything.values),
-        everything.set_confidence,
-        everything.values[1].ahead_confidence,
-    ) == (2, 1, None)
+    everything = top(_answer([(5, 1), (4, 1)]), 10, 0.0)
+    assert [value.ahead_confidence is None for value in everything.values] == [False, True]
+    assert everything.set_confidence == 1
 
 
 @pytest.mark.thorough
@@ -102,10 +99,11 @@ def test_the_order_of_a_top_list_holds_as_often_as_stated() -> None:
     mechanism = build("grr", epsilon=1.0, categories=6)
     counts = [3000, 2700, 2500, 1000, 500, 300]
     chance = np.random.default_rng(3)
-    names = [str(i) for i in range(6)]
+    names, against = [str(i) for i in range(6)], family_for(mechanism).correlation(mechanism)
     confidences, right, said_ahead, ahead = [], 0, [], 0
     for _ in range(2000):
-        result = top(answer(mechanism, draw(mechanism, range(6), counts, chance), names), 3)
+        totals = draw(mechanism, range(6), counts, chance)
+        result = top(answer(mechanism, totals, names), 3, against)
         actual = [counts[int(value.value.value)] for value in result.values]
         right += actual == counts[:3]
         confidences.append(result.order_confidence)
@@ -120,11 +118,11 @@ def test_the_order_of_a_top_list_holds_as_often_as_stated() -> None:
 
 def test_a_top_list_needs_a_number_and_values() -> None:
     with pytest.raises(BadParameter, match="request at least 1"):
-        top(_answer([(1, 1)]), 0)
+        top(_answer([(1, 1)]), 0, 0.0)
     mean = build("mean.one_bit", epsilon=1.0, low=0, high=1)
     result = answer(mean, draw(mean, [0.5], [1000], np.random.default_rng(1)), None)
     with pytest.raises(BadParameter, match="a mean or a rate has no most frequent values"):
-        top(result, 3)
+        top(result, 3, 0.0)
 
 
 def test_ends_of_unchanged_values_spend_the_whole_error_rate() -> None:

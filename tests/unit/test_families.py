@@ -7,9 +7,10 @@ from typing import cast
 import numpy as np
 import pytest
 
+from hubbub.aggregator.query.answer_plan import AnswerPlan
 from hubbub.aggregator.query.estimating import one_look
 from hubbub.aggregator.query.metric_answer import notes
-from hubbub.analysis.answering import Followed, answer, joined_shares, plausibility
+from hubbub.analysis.answering import Followed, answer, joined_shares
 from hubbub.analysis.fake_reports import maximal_gain
 from hubbub.analysis.families import FAMILIES, draw, family_for
 from hubbub.analysis.families.contract import Family
@@ -44,7 +45,7 @@ def test_the_recipe_s_mechanism_is_answered_as_its_family_is() -> None:
         assert abs(member.estimate - true) <= 6 * member.stderr
     [point] = joined_shares([Followed([(mechanism, totals)], [0])])
     assert point.low < 0.6 < point.high
-    assert plausibility([(mechanism, totals)]).findings == ()
+    assert family_for(mechanism).plausibility([(mechanism, totals)]).findings == ()
     assert maximal_gain(mechanism, [3]).gain(0.01) > 0.01
     errors = family_for(mechanism).expected(mechanism, range(4), np.array(true_counts) / 5000, 5000)
     stderrs = [value.stderr / 5000 for value in result.values]
@@ -132,6 +133,6 @@ def test_one_registry_line_adds_a_mechanism_everywhere(
     drawn = draw(metric.randomizer, range(4), [600, 300, 100, 0], np.random.default_rng(1))
     result = answer(metric.randomizer, drawn, metric.values)
     of_family = family == "doubled"
-    assert ("Shares of a throwaway family." in notes(metric, result)) == of_family
+    assert ("Shares of a throwaway family." in notes(AnswerPlan.of(metric), result)) == of_family
     assert (one_look(metric) == "a throwaway family is looked at once") == of_family
     assert "theme" in command("plan", "attack", str(catalog), "--simulate", "200")

@@ -15,7 +15,7 @@ from scipy.stats import binom, norm
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.store.contract import WindowTotals
-from hubbub.analysis.answering import answer, plausibility
+from hubbub.analysis.answering import answer
 from hubbub.analysis.families.listed import Listed, estimates_of
 from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.bundles import Bundle
@@ -233,7 +233,7 @@ def test_answers_and_honesty_flags_account_for_dummies() -> None:
 
     def p_value(cells: list[int], reports: int, dummies: int = 0) -> float:
         totals = Totals(cells=cells, reports=reports, dummies=dummies)
-        return plausibility([(mechanism, totals)]).p_value
+        return Listed().plausibility([(mechanism, totals)]).p_value
 
     assert p_value(cells, 1000, dummies=2000) == 1
     assert p_value(cells, 3000) == 1

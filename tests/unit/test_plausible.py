@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.ingest.fold import fold
-from hubbub.analysis.answering import plausibility
 from hubbub.analysis.fake_reports import maximal_gain
+from hubbub.analysis.families import family_for
 from hubbub.mechanisms import REGISTRY, AnyMechanism, KeyedBits, Totals
 from tests.unit.test_poisoning import BUILD, BUILT
 
@@ -46,13 +46,13 @@ def _cells(mechanism: AnyMechanism, values: list[Any], coins: str) -> Any:
 def test_honest_reports_of_any_values_are_plausible(name: str, spread: str) -> None:
     """A false alarm is at most one in a million, by the bound itself."""
     mechanism = BUILD[name](**BUILT[name])
-    values = _values(mechanism, name)
+    family, values = family_for(mechanism), _values(mechanism, name)
     cells = _cells(mechanism, values if spread == "even" else values[:1], f"{name} {spread}")
-    verdict = plausibility([(mechanism, Totals(cells=cells.tolist(), reports=HONEST))])
+    verdict = family.plausibility([(mechanism, Totals(cells=cells.tolist(), reports=HONEST))])
     assert verdict.findings == ()
     assert verdict.p_value > 1e-6
     nothing = Totals(cells=[0] * mechanism.layout.size, reports=0)
-    assert plausibility([(mechanism, nothing)]).p_value == 1
+    assert family.plausibility([(mechanism, nothing)]).p_value == 1
 
 
 @pytest.mark.parametrize("name", [name for name in REGISTRY if name not in HIDDEN])
@@ -65,7 +65,8 @@ def test_reports_of_one_kind_that_nobody_honest_makes_are_noticed(name: str) -> 
     cells = _cells(mechanism, values[:1], name)
     for cell, number in maximal_gain(mechanism, targets).cells.items():
         cells[cell] += number * fakes
-    verdict = plausibility([(mechanism, Totals(cells=cells.tolist(), reports=HONEST + fakes))])
+    totals = Totals(cells=cells.tolist(), reports=HONEST + fakes)
+    verdict = family_for(mechanism).plausibility([(mechanism, totals)])
     assert verdict.p_value < 1e-6
     assert verdict.findings
     assert all("%" in finding or "report" in finding for finding in verdict.findings)
@@ -77,13 +78,13 @@ def test_reports_of_one_device_over_again_are_no_alarm() -> None:
     cells = np.zeros(mechanism.layout.size, dtype=np.int64)
     cells[:] = 30 * _cells(mechanism, [3], "again")
     totals = Totals(cells=cells.tolist(), reports=30 * HONEST)
-    many = plausibility([(mechanism, totals)], repeats=30)
+    many = family_for(mechanism).plausibility([(mechanism, totals)], repeats=30)
     assert many.findings == ()
-    assert many.p_value >= plausibility([(mechanism, totals)]).p_value
+    assert many.p_value >= family_for(mechanism).plausibility([(mechanism, totals)]).p_value
 
 
 def test_too_few_ones_in_reports_are_named_with_the_expected_number() -> None:
     mechanism = BUILD["unary.oue"](epsilon=1.0, categories=40)
     totals = Totals(cells=[5000, *[0] * 39], reports=10_000)
-    [finding, *_] = plausibility([(mechanism, totals)]).findings
+    [finding, *_] = family_for(mechanism).plausibility([(mechanism, totals)]).findings
     assert finding.startswith("reports support 0.50 values each, honest ones 10.99")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hubbub.aggregator.query.answer_plan import AnswerPlan
 from hubbub.aggregator.query.metric_answer import notes
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.catalog import Metric
@@ -306,7 +307,6 @@ def _answer(counts: Mapping[str, float], reports: int, span: tuple[float, float]
         reports=reports,
         confidence=0.95,
         values=values,
-        correlation=0.0,
         span=span,
     )
 
@@ -314,24 +314,24 @@ def _answer(counts: Mapping[str, float], reports: int, span: tuple[float, float]
 def test_an_answer_shows_the_share_at_each_end_of_the_range(metrics: dict[str, Metric]) -> None:
     tabs = metrics["tabs"]
     counts = dict(zip(tabs.values or (), (125.0, 500.0, 250.0, 125.0), strict=True))
-    [note] = notes(tabs, _answer(counts, 1000, None))
+    [note] = notes(AnswerPlan.of(tabs), _answer(counts, 1000, None))
     assert note == "Numbers above 10 are counted at that end: 5 or more 12.5%."
-    [note, *_] = notes(metrics["file"], _answer({}, 1000, (0.0, 64.0)))
+    [note, *_] = notes(AnswerPlan.of(metrics["file"]), _answer({}, 1000, (0.0, 64.0)))
     assert "0 to 64 MiB: others count as the nearer end" in note
-    [note, *_] = notes(metrics["load"], _answer({}, 1000, (0.0, 1.0)))
+    [note, *_] = notes(AnswerPlan.of(metrics["load"]), _answer({}, 1000, (0.0, 1.0)))
     assert "devices report no others" in note
-    assert notes(metrics["strict"], _answer({}, 1000, None)) == []
+    assert notes(AnswerPlan.of(metrics["strict"]), _answer({}, 1000, None)) == []
 
 
 def test_an_empty_limit_of_a_share_is_refused_with_the_cause(metrics: dict[str, Metric]) -> None:
     def notes_at(share: float) -> list[str]:
-        return notes(metrics["editor"], _answer({"vi": 1, "emacs": share}, 1, None))
+        return notes(AnswerPlan.of(metrics["editor"]), _answer({"vi": 1, "emacs": share}, 1, None))
 
     assert notes_at(-0.01) == []
     [note] = notes_at(-0.157)
     assert note.startswith("A share below 0 or above 100% is no mistake")
     assert "in 1 report it was larger or smaller" in note
-    outside = notes(metrics["file"], _answer({"mean": -37.2}, 1, (0.0, 64.0)))
+    outside = notes(AnswerPlan.of(metrics["file"]), _answer({"mean": -37.2}, 1, (0.0, 64.0)))
     assert outside[-1].startswith("A mean outside its range is no mistake")
 
 

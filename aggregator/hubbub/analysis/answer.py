@@ -59,7 +59,6 @@ class Answer:
 
     Args:
         kind: values and ranges count reports; a mean has one row, a vector one per coordinate.
-        correlation: largest negative correlation of two estimates, in [0, 1].
         mean: for ranges, the mean of their middles.
         others: number of reports with a string that is no candidate, or that was not discovered;
             None for sketches, and for RAPPOR with too many candidates.
@@ -81,7 +80,6 @@ class Answer:
     reports: int
     confidence: float
     values: tuple[ValueAnswer, ...]
-    correlation: float
     mean: Mean | None = None
     others: Mean | None = None
     fit_p_value: float | None = None

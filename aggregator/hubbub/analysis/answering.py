@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import exp
-from typing import Final
 
 import numpy as np
 
@@ -23,7 +21,7 @@ from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.uncertainty.intervals import reach_of, selection_reach
 from hubbub.analysis.value_estimates import Mean, ValueEstimates, mean_of, means_of
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import AnyMechanism, Memoized, Totals
+from hubbub.mechanisms import AnyMechanism, Totals
 
 ListedReports = tuple[Sequence[Tier], int]
 """People who were asked for so many of the values, the first ones: at each epsilon."""
@@ -65,13 +63,11 @@ def answer_lists(
     judged = Columns.of(figures, reports, confidence)
     value_rows = judged.rows(values, judged.nearest(figures.absent))
     of_asked = tuple(map(_among_those, value_rows, value_reports.tolist()))
-    against = max(family_for(m).correlation(m) for tiers, _ in live_lists for m, _ in tiers)
     return Answer(
         kind="values",
         reports=reports,
         confidence=confidence,
         values=of_asked,
-        correlation=against,
         repeats=repeats,
         figures=figures,
         reports_asked=tuple(value_reports.tolist()),
@@ -252,54 +248,3 @@ def _followed_estimates(
         return figures.place or figures
     rows = list(source.places)
     return _map_columns(figures, lambda column: column[rows])
-
-
-# At this false-alarm rate an answer is called suspicious.
-_ALARM: Final = 1e-6
-_MAX_CELLS: Final = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Plausibility:
-    """Result of a plausibility test; `findings` describes each deviation below one in a million.
-
-    `p_value` is an upper bound on the probability that honest reports deviate so much; 1 is normal.
-    """
-
-    p_value: float
-    findings: tuple[str, ...]
-
-
-def plausibility(tiers: Sequence[Tier], repeats: int = 1) -> Plausibility:
-    """Tests whether honest reports alone could have made the totals of all tiers: a flag.
-
-    Whatever values people hold, some sums have a known mean: how many values a report supports, and
-    an estimate that cannot be below 0 or above the reports. A sum further away than chance allows
-    shows that some reports were not made by the mechanism (Cao, Jia, Gong 2021, section 6.2).
-
-    p-values are upper bounds for any number of reports, by Bernstein's inequality (1924): for a sum
-    of independent terms with variance v, each within b of its mean, P(sum - mean >= t) is at most
-    exp(-t^2 / (2 (v + b t / 3))); over several sums they are added up (Bonferroni).
-    Source: Boucheron, Lugosi, Massart, Concentration Inequalities (2013), 2.8.
-
-    `repeats` is the largest number of these reports from one device with the same permanent
-    response; it is ignored for mechanisms without one.
-    """
-    smallest, tested, findings = 1.0, 0, []
-    for mechanism, totals in tiers:
-        if not totals.reports or mechanism.layout.size > _MAX_CELLS:
-            continue
-        cells = np.array(totals.cells, dtype=np.float64)
-        sums = list(family_for(mechanism).sums(mechanism, cells, totals))
-        own_repeats = repeats if isinstance(mechanism, Memoized) else 1
-        tested += 1
-        for bit_sum in sums:
-            if bit_sum.off <= 0:
-                continue
-            # Reports of one device may be the same coins over again: `own_repeats` are one term.
-            spread = own_repeats * (bit_sum.variance + bit_sum.off / 3)
-            p_value = len(sums) * bit_sum.times * exp(-(bit_sum.off**2) / (2 * spread))
-            smallest = min(smallest, p_value)
-            if p_value < _ALARM:
-                findings.append(bit_sum.what)
-    return Plausibility(min(max(tested, 1) * smallest, 1.0), tuple(findings))

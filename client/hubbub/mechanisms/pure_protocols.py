@@ -32,9 +32,9 @@ MAX_CATEGORIES = 1 << 20
 
 
 @lru_cache  # exact fractions take as long as all other steps of an estimate
-def _spreads(p: Fraction, q: Fraction) -> tuple[float, float]:
+def report_variances(channel: "Pure") -> tuple[float, float]:
     """The variance that a report adds if it holds the value, and if it does not."""
-    gap = (p - q) ** 2
+    p, q, gap = channel.p, channel.q, (channel.p - channel.q) ** 2
     return float(p * (1 - p) / gap), float(q * (1 - q) / gap)
 
 
@@ -60,10 +60,10 @@ class Pure:
         reports, cells = totals.reports, max(len(totals.cells), 1)
         floor, gap = float(reports * self.q) + totals.dummies / cells, self.gap
         values = tuple((support - floor) / gap for support in supports)
-        true_spread, other_spread = _spreads(self.p, self.q)
+        true_variance, other_variance = report_variances(self)
         clipped = [min(max(value, 0.0), reports) for value in values]
         variances = tuple(
-            true * true_spread + (reports - true) * other_spread + extra
+            true * true_variance + (reports - true) * other_variance + extra
             for true, extra in zip(clipped, self.dummies_variances(clipped, totals), strict=True)
         )
         return Estimates(values, variances, reports)
@@ -87,8 +87,8 @@ class Pure:
 
     def variance(self, true: float, reports: int) -> float:
         """Variance of one estimate, in reports squared; `true` in [0, reports]."""
-        true_spread, other_spread = _spreads(self.p, self.q)
-        return true * true_spread + (reports - true) * other_spread
+        true_variance, other_variance = report_variances(self)
+        return true * true_variance + (reports - true) * other_variance
 
 
 class PureMechanism(Mechanism[Value_contra], Protocol[Value_contra]):

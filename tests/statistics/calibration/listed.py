@@ -7,9 +7,9 @@ from math import prod
 import numpy as np
 
 from hubbub.analysis.answer import Answer, ValueAnswer
-from hubbub.analysis.answering import answer_tiers, plausibility
+from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.comparisons.order_confidence import top
-from hubbub.analysis.families import draw, draw_epochs
+from hubbub.analysis.families import draw, draw_epochs, family_for
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from hubbub.mechanisms.pairs import PairedParts
 from tests.statistics.calibration.shapes import Shape, built, equal, sure, two_levels, zipf
@@ -95,7 +95,7 @@ def _answered(
     totals = draw(mechanism, range(len(counts)), counts, chance)
     names = [str(value) for value in range(len(counts))]
     tiers = [(mechanism, totals)]
-    return answer_tiers(tiers, names), plausibility(tiers).p_value
+    return answer_tiers(tiers, names), family_for(mechanism).plausibility(tiers).p_value
 
 
 def _list(
@@ -135,12 +135,13 @@ def _alone(
 def _ordered(
     mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> Iterator[Counted]:
-    result = top(_answered(mechanism, counts, chance)[0], 4)
+    against = family_for(mechanism).correlation(mechanism)
+    result = top(_answered(mechanism, counts, chance)[0], 4, against)
     true = [counts[int(value.value.value)] for value in result.values]
     best = sorted(counts, reverse=True)
     for row, here, there in zip(result.values[:3], true[:3], true[1:], strict=True):
         yield AHEAD, (row.ahead_confidence or 0) >= 0.95 and here < there, 1
-    three = top(_answered(mechanism, counts, chance)[0], 3)
+    three = top(_answered(mechanism, counts, chance)[0], 3, against)
     true = [counts[int(value.value.value)] for value in three.values]
     yield MEMBERS, three.set_confidence >= 0.95 and sorted(true, reverse=True) != best[:3], 1
     yield ORDER, three.order_confidence >= 0.95 and true != best[:3], 1

@@ -72,8 +72,8 @@ async def with_candidates(
     discovers strings needs none.
 
     Raises:
-        BadParameter: lists for a metric that is not over strings, or likely strings of a metric
-            that discovers none.
+        BadParameter: strings or lists for a metric that is not over strings, or likely strings of
+            a metric that discovers none.
         NothingToLookFor: no list, no string, and none in the catalog.
         UnknownList: a list that is not saved.
     """
@@ -86,10 +86,9 @@ async def with_candidates(
     if query.likely and not family.FINDS:
         raise BadParameter(_finds_none(metric))
     if family.KIND != "strings":
-        if query.lists:
-            raise BadParameter(
-                f'metric "{metric.name}" is not over strings: leave lists of candidates out'
-            )
+        if query.lists or query.candidates:
+            source = "lists of candidates" if query.lists else '"candidates"'
+            raise BadParameter(f'metric "{metric.name}" is not over strings: leave {source} out')
         return query
     if not (looks_for_strings(metric) or query.lists or query.candidates):
         return query

@@ -28,6 +28,7 @@ from hubbub.analysis.answering import to_shared_values
 from hubbub.analysis.comparisons import order_confidence
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.comparisons.cross import Cross, crossed
+from hubbub.analysis.families import family_for
 from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.analysis.percentiles import PercentileShift, percentile_shifts
 from hubbub.catalog import UNLISTED, Metric, epoch_at, reports_of_one
@@ -38,7 +39,10 @@ from hubbub.errors.grammar import several
 async def top(engine: QueryEngine, name: str, query: EstimateQuery, number: int) -> TopList:
     """The most frequent values, and the confidence in their order."""
     query, selection, answer = await engine.find_answer(name, query)
-    make = partial(asyncio.to_thread, order_confidence.top, answer, number)
+    streams = {window.stream for window, count in selection.counted.items() if count.reports}
+    mechanisms = [engine.collected.bundle.streams[stream].randomizer for stream in streams]
+    correlation = max(family_for(mechanism).correlation(mechanism) for mechanism in mechanisms)
+    make = partial(asyncio.to_thread, order_confidence.top, answer, number, correlation)
     best = await engine.cached(
         ("top", query, number), selection, make, lambda best: len(best.values)
     )

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from hubbub.aggregator.access.tokens import EVERYONE, Caller
 from hubbub.aggregator.ingest.development_reports import Arrivals
 from hubbub.aggregator.learning import Rounds
+from hubbub.aggregator.query.answer_plan import AnswerPlan
 from hubbub.aggregator.query.answer_store import AnswerStore, version_of
 from hubbub.aggregator.query.answer_types import Estimated, MetricDetail, MetricLine
 from hubbub.aggregator.query.arriving_reports import Watched, arriving_reports
@@ -49,7 +50,6 @@ from hubbub.errors.development_messages import NOTICES
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.command_sender import Hashes, MemoryServer
 from hubbub.runtime.trusted_time import Clocks
-from hubbub.runtime.version import VERSION
 
 # Number of values of all results in memory, of all kinds, about 100 MB.
 _MAX_VALUES: Final = 500_000
@@ -110,7 +110,11 @@ class QueryEngine:
         `notice` is then what precedes every answer of this bundle; "" in production.
         """
         self.collected.use(bundle)
-        self._definitions: dict[str, tuple[Metric, str]] = {}
+        # A caller may see a metric without the hidden metric that it supersedes.
+        self._plans = {
+            (name, metric.supersedes): AnswerPlan.of(metric)
+            for name, metric in bundle.metrics.items()
+        }
         self._results = SingleFlightCache[Any](_MAX_VALUES)
         self.notice = NOTICES[bundle.development]
         self._visible: dict[frozenset[str], Bundle] = {}
@@ -187,15 +191,14 @@ class QueryEngine:
 
     def _version(self, selection: EpochSelection, query: EstimateQuery) -> str:
         final = self.collected.is_final(selection)
-        return version_of(self._definition(selection.metric), selection, query, final=final)
+        return version_of(self._plan(selection.metric).definition, selection, query, final=final)
 
-    def _definition(self, metric: Metric) -> str:
-        """Text of a metric's definition; it differs between bundles that define it differently."""
-        entry = self._definitions.get(metric.name)
-        if entry is None or entry[0] != metric:
-            entry = metric, repr((VERSION, metric))  # of this version alone
-            self._definitions[metric.name] = entry
-        return entry[1]
+    def _plan(self, metric: Metric) -> AnswerPlan:
+        """The plan of a metric's answers; that of a tier or a cell, from its first question on."""
+        plan = self._plans.get((metric.name, metric.supersedes))
+        if plan is None or plan.metric != metric:
+            plan = self._plans[metric.name, metric.supersedes] = AnswerPlan.of(metric)
+        return plan
 
     def envelope(
         self, query: EstimateQuery, kind: str, *selections: EpochSelection
@@ -219,7 +222,8 @@ class QueryEngine:
         """The whole answer, without the shuffler's terms."""
         estimate = await self.work(selection, query)
         envelope = self.envelope(query, estimate.answer.kind, selection)
-        return await asyncio.to_thread(whole_answer, envelope, selection, query, estimate)
+        plan = self._plan(selection.metric)
+        return await asyncio.to_thread(whole_answer, plan, envelope, selection, query, estimate)
 
     async def status(self) -> PipelineStatus:
         """Where every report is."""
@@ -244,24 +248,25 @@ class QueryEngine:
     async def resolved(self, name: str, query: EstimateQuery) -> EstimateQuery:
         """The query with all of its candidate strings."""
         metric = self.collected.bundle.metric(name)
-        if metric.values is not None and not (query.lists or query.likely):
+        if metric.values is not None and not (query.candidates or query.lists or query.likely):
             return query  # which are listed
         return await with_candidates(metric, query, self.lists, self.estimate)
 
     def turn(self, query: EstimateQuery, points: int = 0) -> AbstractAsyncContextManager[None]:
-        """The queue for expensive questions; cheap ones do not wait."""
+        """The queue for expensive questions about strings or trends; cheap ones do not wait."""
         large = len(query.candidates) > _MANY_CANDIDATES or points > _MANY_POINTS
         return self._turns.turn() if query.likely or large else nullcontext()
 
     async def work(self, selection: EpochSelection, query: EstimateQuery) -> RangeEstimate:
         """The estimates of these epochs."""
+        plan = self._plan(selection.metric)
 
         async def make() -> RangeEstimate:
             with self._stages.of("answer"):
                 selected = await self.collected.read(selection)
-                # Such a query takes seconds of a processor; other queries run beside it.
-                async with self.turn(query):
-                    return await asyncio.to_thread(estimate_range, selected, query)
+                # Strings take seconds of a processor; other queries run beside them.
+                async with self.turn(query) if plan.names is None else nullcontext():
+                    return await asyncio.to_thread(estimate_range, plan, selected, query)
 
         newest_query = replace(query, range=NEWEST, percentiles=(), below=())
         question = ("estimates", newest_query)
@@ -279,7 +284,7 @@ class QueryEngine:
         `question` and `selection` contain everything on which the result depends; `size_of`
         returns its memory, in numbers of values.
         """
-        key = (question, self._definition(selection.metric), selection.epochs)
+        key = (question, self._plan(selection.metric), selection.epochs)
         version = tuple(sorted(selection.counted.items()))  # stays the same while the totals do
         result: Value = await self._results.get(key, version, make, size_of)
         return result

@@ -1,16 +1,20 @@
 """Computes from totals: estimates, their plausibility, and what one report reveals."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import Final, TypeVar
 
+from hubbub.aggregator.query.answer_plan import AnswerPlan
 from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange
 from hubbub.aggregator.query.totals import SelectedTotals
 from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer
-from hubbub.analysis.answering import Plausibility, answer_lists, answer_tiers, likely, plausibility
+from hubbub.analysis.answering import answer_lists, likely
 from hubbub.analysis.comparisons.change import Change
 from hubbub.analysis.families import family_for
+from hubbub.analysis.families.contract import Plausibility
+from hubbub.analysis.families.tiers_and_rows import with_reports
 from hubbub.analysis.percentiles import PERCENTILES, check_percentiles
 from hubbub.analysis.ranks import Ranks, ranks_of
 from hubbub.analysis.uncertainty.intervals import anytime_confidence
@@ -142,30 +146,38 @@ class RangeEstimate:
     population: Ranks | None = None
 
 
-def estimate_range(selected: SelectedTotals, query: EstimateQuery) -> RangeEstimate:
+def estimate_range(
+    plan: AnswerPlan, selected: SelectedTotals, query: EstimateQuery
+) -> RangeEstimate:
     """Estimates, their plausibility and amplification, from the totals of some epochs' windows."""
-    metric = selected.selection.metric
+    metric = plan.metric
     repeats = reports_of_one(metric, selected.selection.epochs)
-    tiers, lists = [], []
-    for part in reversed([*selected.by_list()]) if metric.grown else [selected]:
-        lists.append((part.tiers(), len(part.selection.metric.values or ())))
-        tiers += lists[-1][0]
-    answer = _answer(metric, lists, query, query.confidence, repeats)
+    if metric.grown:
+        tiers, answer_at = _by_list(selected)
+    else:
+        tiers = selected.tiers()
+        names = plan.names or _row_names(plan, query)
+        live_tiers = with_reports(tiers) if metric.tiers else tiers
+        answer_at = partial(plan.family.answer, live_tiers, names)
+    answer = answer_at(confidence=query.confidence, repeats=repeats)
     if query.anytime:
-        surer = _answer(metric, lists, query, _confidence_at_every_look(metric, answer), repeats)
+        surer = answer_at(confidence=_confidence_at_every_look(metric, answer), repeats=repeats)
         answer = replace(surer, confidence=query.confidence)
+    if metric.rate:
+        rows = tuple(clip_to_range(metric, answer.values))
+        answer = replace(answer, values=rows, span=number_range(metric))
     if query.likely:
         answer = replace(answer, likely=likely(tiers, answer, query.likely))
     ranks = population = None
     size = len(answer.values)
     if metric.edges or metric.values is None:  # of a range
-        of = lists[-1][0], metric.edges, repeats, metric.value_kind.LEAST
+        of = tiers, metric.edges, repeats, metric.value_kind.LEAST
         ranks, population = ranks_of(*of), ranks_of(*of, population=True)
         if ranks and population:
             size += (ranks.size + population.size) // _NUMBERS_A_VALUE
     return RangeEstimate(
         answer=answer,
-        plausibility=plausibility(tiers, repeats),
+        plausibility=plan.family.plausibility(tiers, repeats),
         shuffled=_weakest_guarantee(selected),
         promised=shuffled_of(metric),
         updated=max(map(attrgetter("at"), selected.by_window.values())),
@@ -213,25 +225,23 @@ def clip_to_range(metric: Metric, means: Iterable[OfNumbers]) -> list[OfNumbers]
     ]
 
 
-def _answer(
-    metric: Metric,
-    lists: Sequence[tuple[Sequence[tuple[AnyMechanism, Totals]], int]],
-    query: EstimateQuery,
-    confidence: float,
-    repeats: int,
-) -> Answer:
-    """The answer; `lists` has the tiers and the number of values of each list."""
-    if not metric.grown:
-        answer = answer_tiers(lists[0][0], metric.values, query.candidates, confidence, repeats)
-        if metric.rate:
-            rows = tuple(clip_to_range(metric, answer.values))
-            answer = replace(answer, values=rows, span=number_range(metric))
-        return answer
-    if query.candidates:
-        raise BadParameter('this metric is not over strings: leave "candidates" out')
-    values = metric.values or ()
-    other = values.index(OTHER) if metric.other else None
-    return answer_lists(lists, values, confidence, repeats, other)
+def _row_names(plan: AnswerPlan, query: EstimateQuery) -> Sequence[str]:
+    """The names of an answer's rows that are no listed values."""
+    if plan.family.KIND == "strings":
+        return query.candidates
+    return plan.family.labels(plan.metric.randomizer, plan.metric.values)
+
+
+def _by_list(
+    selected: SelectedTotals,
+) -> tuple[list[tuple[AnyMechanism, Totals]], Callable[..., Answer]]:
+    """All tiers of a metric whose values have grown, and its answer by confidence and repeats."""
+    values = selected.metric.values or ()
+    parts = [*selected.by_list()][::-1]
+    lists = [(part.tiers(), len(part.metric.values or ())) for part in parts]
+    other = values.index(OTHER) if selected.metric.other else None
+    tiers = [tier for list_tiers, _ in lists for tier in list_tiers]
+    return tiers, partial(answer_lists, lists, values, other=other)
 
 
 def one_look(metric: Metric) -> str:

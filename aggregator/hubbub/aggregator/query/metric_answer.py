@@ -6,6 +6,7 @@ from math import inf, sqrt
 from operator import attrgetter
 from typing import Any, Final
 
+from hubbub.aggregator.query.answer_plan import AnswerPlan
 from hubbub.aggregator.query.answer_types import Estimated, Shuffled
 from hubbub.aggregator.query.estimating import (
     EstimateQuery,
@@ -16,7 +17,6 @@ from hubbub.aggregator.query.estimating import (
 from hubbub.aggregator.query.funnel_and_retention_totals import figure_kind
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
-from hubbub.analysis.families import family_for
 from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.analysis.percentiles import percentiles_of, shares_below
 from hubbub.analysis.uncertainty.intervals import Bounds
@@ -36,9 +36,9 @@ _NO_MISTAKE: Final = (
 )
 
 
-def notes(metric: Metric, answer: Answer) -> list[str]:
+def notes(plan: AnswerPlan, answer: Answer) -> list[str]:
     """Sentences about what an answer does not show, or seems to show."""
-    sentences: list[str] = []
+    metric, sentences = plan.metric, list[str]()
     if answer.reports_asked:
         sentences += _appended_value_notes(answer)
         if metric.other:
@@ -57,8 +57,8 @@ def notes(metric: Metric, answer: Answer) -> list[str]:
         )
     elif answer.span and (answer.kind == "mean" or answer.mean is not None):
         sentences += _number_notes(metric, answer.kind, *answer.span)
-    if shares := family_for(metric.randomizer).SHARES:
-        sentences.append(shares)
+    if plan.family.SHARES:
+        sentences.append(plan.family.SHARES)
     levels = [*map(attrgetter("estimate"), answer.values)]
     for note in notes_of_levels(answer, levels, answer.reports, whole=answer.reports):
         sentences.append(f"{note}.")
@@ -195,26 +195,21 @@ def reports_stderr(selection: EpochSelection) -> float:
     return sqrt(reports_variance(selection.reports, metric.made_each) + hidden)
 
 
-# Digits after the point of a loss that answers contain: 4, not 3.9999999999963656.
-_DIGITS: Final = 9
 _LATEST: Final = 253_402_300_799
 
 
-def stated_epsilon(metric: Metric) -> float:
-    """The proven loss of one report of a metric, in nats, rounded up."""
-    rounded = round(metric.report_loss, _DIGITS)
-    return rounded if rounded >= metric.report_loss else round(rounded + 10**-_DIGITS, _DIGITS)
-
-
 def whole_answer(
+    plan: AnswerPlan,
     envelope: Mapping[str, Any],
     selection: EpochSelection,
     query: EstimateQuery,
     estimate: RangeEstimate,
 ) -> Estimated:
     """The answer from totals, without the shuffler's terms; `envelope` has the common fields."""
-    metric, answer = selection.metric, estimate.answer
-    ranks = None if query.anytime else ranks_for(metric, query, estimate.ranks)
+    metric, answer = plan.metric, estimate.answer
+    ranks = None if query.anytime else estimate.ranks
+    if query.percentiles or query.below:
+        ranks = ranks_for(metric, query, ranks)
     only_below = query.below and not query.percentiles
     first_epoch, last_epoch = selection.epochs[0], selection.epochs[-1]
     lowest, highest = answer.span or (None, None)
@@ -222,7 +217,7 @@ def whole_answer(
     if edges:
         lowest, highest = edges[0], edges[-1]
     elif metric.values is None:
-        edges = family_for(metric.randomizer).edges(metric.randomizer)
+        edges = plan.family.edges(metric.randomizer)
     return Estimated(
         **envelope,
         description=metric.description,
@@ -233,7 +228,7 @@ def whole_answer(
         waiting=None,
         withheld=None,
         mechanism=metric.mechanism,
-        epsilon=stated_epsilon(metric),
+        epsilon=plan.epsilon,
         shuffled=shuffled(metric, estimate.shuffled) if estimate.shuffled else None,
         honest_p_value=estimate.plausibility.p_value,
         findings=list(estimate.plausibility.findings),
@@ -253,7 +248,7 @@ def whole_answer(
         promised=shuffled(metric, estimate.promised),
         lowest=lowest,
         highest=highest,
-        notes=notes(metric, answer),
+        notes=notes(plan, answer),
         anytime=query.anytime,
         figures=metric.kind if metric.kind and figure_kind(metric) else "",
     )

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from hubbub.aggregator.query.answer_plan import stated_epsilon
 from hubbub.aggregator.query.answer_types import Epoch, MetricDetail, MetricLine
 from hubbub.aggregator.query.candidates import looks_for_strings
 from hubbub.aggregator.query.conservation_law import (
@@ -14,7 +15,7 @@ from hubbub.aggregator.query.conservation_law import (
 )
 from hubbub.aggregator.query.estimating import number_range, one_look
 from hubbub.aggregator.query.funnel_and_retention_totals import figure_kind
-from hubbub.aggregator.query.metric_answer import iso_time, notice_of, shuffled, stated_epsilon
+from hubbub.aggregator.query.metric_answer import iso_time, notice_of, shuffled
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.analysis.families import family_for
 from hubbub.catalog import epoch_start

@@ -39,8 +39,11 @@ class Top:
     order_confidence: float
 
 
-def top(answer: Answer, number: int) -> Top:
-    """The `number` most frequent values. Raises BadParameter for a number below 1, or a mean."""
+def top(answer: Answer, number: int, correlation: float) -> Top:
+    """The `number` most frequent values. Raises BadParameter for a number below 1, or a mean.
+
+    `correlation` is the largest negative one of two estimates, in [0, 1].
+    """
     if not number >= 1:
         raise BadParameter(f"a top list of {number} values: request at least 1")
     if answer.kind in OF_NUMBERS:
@@ -51,14 +54,12 @@ def top(answer: Answer, number: int) -> Top:
     estimates = np.array([value.estimate for value in ordered], dtype=np.float64)
     stderrs = np.array([value.stderr for value in ordered], dtype=np.float64)
     number = min(number, len(ordered))
-    doubts = _order_doubt(
-        estimates[:-1], stderrs[:-1], estimates[1:], stderrs[1:], answer.correlation
-    )
+    doubts = _order_doubt(estimates[:-1], stderrs[:-1], estimates[1:], stderrs[1:], correlation)
     confidences: list[float | None] = [1 - doubt for doubt in doubts[:number].tolist()]
     confidences += [None] * (number - len(confidences))
     last, others = number - 1, slice(number, None)
     passing_doubts = _order_doubt(
-        estimates[last], stderrs[last], estimates[others], stderrs[others], answer.correlation
+        estimates[last], stderrs[last], estimates[others], stderrs[others], correlation
     )
     order = max(0.0, 1 - float(doubts[:last].sum() + passing_doubts.sum()))
     members = max(order, _set_confidence(estimates, stderrs, number))

@@ -27,6 +27,7 @@ from hubbub.analysis.strings.rappor_equations import Places, bloom_places
 from hubbub.analysis.uncertainty.intervals import FALSE_DISCOVERY_RATE
 from hubbub.analysis.value_estimates import ValueEstimates, with_interval
 from hubbub.mechanisms import Totals
+from hubbub.mechanisms.pure_protocols import report_variances
 from hubbub.mechanisms.rappor import Rappor
 
 # Number of sampled strings if there are more candidates than a joint decode supports.
@@ -72,7 +73,6 @@ class Bloom(Strings):
             reports=reports,
             confidence=confidence,
             values=judged.rows(names, decoding.fitted),
-            correlation=1.0,
             others=decoding.others and with_interval(*decoding.others, confidence, (0.0, reports)),
             fit_p_value=decoding.misfit and decoding.misfit[1],
             repeats=repeats,
@@ -112,7 +112,7 @@ class Bloom(Strings):
         places, pseudo_inverse, splits = _string_decoder(mechanism, strings)
         one_counts = np.zeros(cohorts * bits + 1)
         np.add.at(one_counts, places, (shares[: len(strings), None] / cohorts))
-        true_variance, other_variance = channel.variance(1, 1), channel.variance(0, 1)
+        true_variance, other_variance = report_variances(channel)
         coins = (pseudo_inverse**2) @ (
             one_counts[:-1] * true_variance + (1 / cohorts - one_counts[:-1]) * other_variance
         )

@@ -7,7 +7,8 @@ of numbers and of strings are here.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import exp, sqrt
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
@@ -24,6 +25,10 @@ from hubbub.mechanisms import Memoized, Totals
 from hubbub.mechanisms.pure_protocols import Pure
 
 MetricKind = Literal["values", "strings", "ranges", "mean", "vector"]
+
+# At this false-alarm rate an answer is called suspicious.
+_ALARM: Final = 1e-6
+_MAX_CELLS: Final = 1 << 20
 
 
 def wider(figures: ValueEstimates, repeats: int) -> ValueEstimates:
@@ -62,6 +67,17 @@ class BitSum:
     off: float
     variance: float
     times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plausibility:
+    """Result of a plausibility test; `findings` describes each deviation below one in a million.
+
+    `p_value` is an upper bound on the probability that honest reports deviate so much; 1 is normal.
+    """
+
+    p_value: float
+    findings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +168,8 @@ class Family(ABC):
         A device sent `repeats` reports at most; with a permanent response they share their lies.
         """
         estimates, scales = self.scaled(tiers, candidates, repeats)
+        if len(estimates) == 1:
+            return estimates[0]
         return merged_tiers(estimates, [totals.reports for _, totals in tiers], scales)
 
     def repeated(
@@ -164,13 +182,11 @@ class Family(ABC):
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
         """A row for each of `names`, which are the candidates of a family over strings."""
-        numbers, correlation = [], 0.0
-        for mechanism, totals in tiers:
-            numbers.append(totals.reports)
-            correlation = max(correlation, self.correlation(mechanism))
+        _, totals_by_tier = zip(*tiers, strict=True)
+        numbers = list(map(attrgetter("reports"), totals_by_tier))
         reports = sum(numbers)
         estimates, scales = self.scaled(tiers, names if self.KIND == "strings" else (), repeats)
-        figures = merged_tiers(estimates, numbers, scales)
+        figures = merged_tiers(estimates, numbers, scales) if numbers[1:] else estimates[0]
         judged = Columns.of(figures, reports, confidence)
         values = judged.rows(names, self.consistent(tiers, scales, figures, judged))
         if figures.number_variance:
@@ -185,7 +201,6 @@ class Family(ABC):
             reports=reports,
             confidence=confidence,
             values=values,
-            correlation=correlation,
             repeats=repeats,
             figures=figures,
         )
@@ -218,6 +233,41 @@ class Family(ABC):
     @abstractmethod
     def sums(self, mechanism: Any, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Sums whose mean is known whatever people hold, with their deviations."""
+
+    def plausibility(self, tiers: Sequence[Tier], repeats: int = 1) -> Plausibility:
+        """Tests whether honest reports alone could have made the totals of all tiers: a flag.
+
+        Whatever values people hold, some sums have a known mean: how many values a report supports,
+        and an estimate that cannot be below 0 or above the reports. A sum further away than chance
+        allows shows that some reports were not made by the mechanism (Cao, Jia, Gong 2021, section
+        6.2).
+
+        p-values are upper bounds for any number of reports, by Bernstein's inequality (1924): for a
+        sum of independent terms with variance v, each within b of its mean, P(sum - mean >= t) is
+        at most exp(-t^2 / (2 (v + b t / 3))); over several sums they are added up (Bonferroni).
+        Source: Boucheron, Lugosi, Massart, Concentration Inequalities (2013), 2.8.
+
+        `repeats` is the largest number of these reports from one device with the same permanent
+        response; it is ignored for mechanisms without one.
+        """
+        smallest, tested, findings = 1.0, 0, []
+        for mechanism, totals in tiers:
+            if not totals.reports or mechanism.layout.size > _MAX_CELLS:
+                continue
+            cells = np.array(totals.cells, dtype=np.float64)
+            sums = list(self.sums(mechanism, cells, totals))
+            own_repeats = repeats if isinstance(mechanism, Memoized) else 1
+            tested += 1
+            for bit_sum in sums:
+                if bit_sum.off <= 0:
+                    continue
+                # Reports of one device may be the same coins over again: they are one term.
+                spread = own_repeats * (bit_sum.variance + bit_sum.off / 3)
+                p_value = len(sums) * bit_sum.times * exp(-(bit_sum.off**2) / (2 * spread))
+                smallest = min(smallest, p_value)
+                if p_value < _ALARM:
+                    findings.append(bit_sum.what)
+        return Plausibility(min(max(tested, 1) * smallest, 1.0), tuple(findings))
 
     @abstractmethod
     def weights(self, mechanism: Any, targets: Sequence[Any]) -> tuple[Floats, float]:

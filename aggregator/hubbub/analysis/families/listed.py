@@ -34,7 +34,7 @@ from hubbub.mechanisms.longitudinal_grr import LongitudinalGrr
 from hubbub.mechanisms.longitudinal_hash import LongitudinalHash
 from hubbub.mechanisms.longitudinal_unary import LongitudinalUnary
 from hubbub.mechanisms.projective_geometry import HashPool, Incidence
-from hubbub.mechanisms.pure_protocols import ListedMechanism
+from hubbub.mechanisms.pure_protocols import ListedMechanism, report_variances
 from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.mechanisms.rr import RandomizedResponse
 from hubbub.mechanisms.walsh import WalshHadamard
@@ -57,7 +57,7 @@ def estimates_of(mechanism: Any, totals: Totals) -> tuple[Floats, Floats]:
     without_truth = float(reports * channel.q) + totals.dummies / len(totals.cells)
     values: Floats = np.divide(supports - without_truth, float(channel.p - channel.q))
     clipped = np.clip(values, 0, reports)
-    true_variance, other_variance = channel.variance(1, 1), channel.variance(0, 1)
+    true_variance, other_variance = report_variances(channel)
     variances: Floats = clipped * true_variance + (reports - clipped) * other_variance
     if totals.dummies:
         variances += channel.dummies_variances(clipped.tolist(), totals)
@@ -71,10 +71,11 @@ class Listed(Family):
 
     def figures(self, mechanism: Any, totals: Totals, candidates: Sequence[str]) -> ValueEstimates:
         (estimates, variances), channel = estimates_of(mechanism, totals), mechanism.channel
+        true_variance, other_variance = report_variances(channel)
         stderrs = np.sqrt(variances)
         padded = channel.dummies_variances([0.0], totals)[0] if totals.has_dummies else 0.0
-        absent = np.full_like(stderrs, sqrt(channel.variance(0, totals.reports) + padded))
-        growth = np.full_like(stderrs, channel.variance(1, 1) - channel.variance(0, 1))
+        absent = np.full_like(stderrs, sqrt(totals.reports * other_variance + padded))
+        growth = np.full_like(stderrs, true_variance - other_variance)
         tail = pure_tail(channel, totals.reports, totals)
         step = 1 / float(channel.p - channel.q)
         return ValueEstimates(

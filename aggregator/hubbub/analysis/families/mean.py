@@ -87,7 +87,6 @@ class Means(Numbers):
             reports=reports,
             confidence=confidence,
             values=(row,),
-            correlation=0.0,
             span=ends,
             repeats=repeats,
             place=figures,

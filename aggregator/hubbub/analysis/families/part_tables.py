@@ -25,6 +25,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.part_tables import cell_names
+from hubbub.mechanisms.pure_protocols import report_variances
 
 _LISTED: Final = Listed()
 _AGREEING: Final = {2: consistent_tables, 3: consistent_triples}
@@ -177,6 +178,6 @@ def _spreads(mechanism: PairedParts) -> tuple[Floats, Floats]:
     With probability 1/G it adds G (x - even); x has mean h, variance v: G v + (G - 1) (h - even)^2.
     """
     groups, uniform, channel = mechanism.groups, _even(mechanism), mechanism.channel
-    true_variance, other_variance = channel.variance(1, 1), channel.variance(0, 1)
+    true_variance, other_variance = report_variances(channel)
     growth = groups * (true_variance - other_variance) + (groups - 1) * (1 - 2 * uniform)
     return groups * other_variance + (groups - 1) * uniform**2, growth

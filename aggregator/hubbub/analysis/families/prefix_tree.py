@@ -22,6 +22,7 @@ from hubbub.analysis.uncertainty.intervals import bisected, end_of, reach_of, se
 from hubbub.analysis.value_estimates import ValueEstimates, with_interval
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
+from hubbub.mechanisms.pure_protocols import report_variances
 from hubbub.mechanisms.tree import PrefixTree
 
 _HALVINGS: Final = 60
@@ -88,10 +89,7 @@ class Trees(Strings):
         self, mechanism: PrefixTree, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
         """Errors from randomization, and from who drew the jobs that count the string."""
-        true_variance, other_variance = (
-            mechanism.channel.variance(1, 1),
-            mechanism.channel.variance(0, 1),
-        )
+        true_variance, other_variance = report_variances(mechanism.channel)
         levels = [mechanism.ends_at(mechanism.spelled(str(value))) for value in values]
         scales = mechanism.jobs / (mechanism.jobs - np.array(levels))
         growth = scales * (true_variance - other_variance) + scales - 1
@@ -169,7 +167,6 @@ def _discovery_answer(tiers: Sequence[Tier], confidence: float, repeats: int) ->
         reports=reports,
         confidence=confidence,
         values=judged.rows([discovery.text for discovery in discoveries], picture),
-        correlation=1.0,
         others=with_interval(undiscovered, spread, confidence, (0.0, float(reports))),
         repeats=repeats,
         beginnings=tuple(discovery.text for discovery in discoveries if not discovery.whole),

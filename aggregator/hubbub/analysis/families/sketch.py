@@ -38,7 +38,7 @@ from hubbub.mechanisms import Totals
 from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.local_hash import LocalHashing
-from hubbub.mechanisms.pure_protocols import Pure
+from hubbub.mechanisms.pure_protocols import Pure, report_variances
 from hubbub.mechanisms.walsh import negative
 
 Sketch = CountMeanSketch | HadamardSketch | LocalHashing
@@ -58,7 +58,7 @@ class Sketches(Strings):
         supports = bucket_counts[np.arange(functions), places].sum(axis=1)
         stretch = width / (width - 1)
         estimates = stretch * (supports - n / width)
-        of_held, of_other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
+        of_held, of_other = report_variances(mechanism.channel)
         # Noise is linear in what a bucket truly holds, so it is taken at the unbiased estimate.
         squares = (bucket_counts**2).sum() - (of_held * n + of_other * n * (width - 1))
         uneven = (squares - (reports**2).sum() / width) * stretch
@@ -121,10 +121,7 @@ class Sketches(Strings):
     ) -> Expected:
         """Errors from randomization, and from collisions over the choice of hash functions."""
         width, functions = mechanism.width, mechanism.hashes
-        true_variance, other_variance = (
-            mechanism.channel.variance(1, 1),
-            mechanism.channel.variance(0, 1),
-        )
+        true_variance, other_variance = report_variances(mechanism.channel)
         spread, stretch = (1 - 1 / width) / width, width / (width - 1)
 
         def error(share: Floats) -> Floats:

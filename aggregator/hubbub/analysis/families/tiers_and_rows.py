@@ -60,12 +60,10 @@ def sum_of_metrics(parts: Sequence[ValueEstimates]) -> ValueEstimates:
 def merged_tiers(
     parts: Sequence[ValueEstimates], reports: Sequence[int], scales: Floats
 ) -> ValueEstimates:
-    """Estimates for all reports, from tiers with `reports` each and scaled by `scales`.
+    """Estimates for all reports, from several tiers with `reports` each and scaled by `scales`.
 
     The errors include randomization and, for values that somebody holds, who chose which tier.
     """
-    if len(parts) == 1:
-        return parts[0]
     estimates = scales @ np.array([tier.estimates for tier in parts])
     coins = scales**2 @ np.array([tier.stderrs for tier in parts]) ** 2
     places = [tier.place for tier in parts if tier.place is not None]

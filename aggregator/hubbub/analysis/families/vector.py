@@ -83,7 +83,6 @@ class Vectors(Family):
             reports=reports,
             confidence=confidence,
             values=rows,
-            correlation=1.0,
             span=ends,
             repeats=repeats,
         )

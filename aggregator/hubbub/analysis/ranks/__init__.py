@@ -59,7 +59,7 @@ def ranks_of(
             for tier, figures in zip(live_tiers, parts, strict=True)
         ]
     numbers = [totals.reports for _, totals in live_tiers]
-    figures = merged_tiers(parts, numbers, scales)
+    figures = merged_tiers(parts, numbers, scales) if numbers[1:] else parts[0]
     return LinearRanks(
         edges=np.array(edges, dtype=np.float64),
         figures=figures,

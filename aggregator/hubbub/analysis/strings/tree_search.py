@@ -26,6 +26,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.fast_support_counts import supports_of
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
+from hubbub.mechanisms.pure_protocols import report_variances
 from hubbub.mechanisms.tree import PrefixTree
 
 _RAREST: Final = 1e-290
@@ -146,11 +147,11 @@ class Places:
             p, q = float(mechanism.channel.p), float(mechanism.channel.q)
             self.held += scale * ((supports - sizes[:, None] * q) / (p - q))
             self._sizes += scale * sizes
-            other_variance = mechanism.channel.variance(0, 1)
+            own_variance, other_variance = report_variances(mechanism.channel)
             self._noise += scale**2 * sizes * other_variance
             part = totals.reports / self.reports
             self._step = max(self._step, scale / float(mechanism.channel.p - mechanism.channel.q))
-            self._own += part * scale**2 * (mechanism.channel.variance(1, 1) - other_variance)
+            self._own += part * scale**2 * (own_variance - other_variance)
             self._chosen += part * (scale - 1) ** 2
 
     def groups_of(self, first: int, last: int) -> slice:

@@ -20,6 +20,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_lies import EvenLies, even_lies
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
+from hubbub.mechanisms.pure_protocols import report_variances
 
 # How near the epsilon is found, and in which steps it is looked for from above.
 _GRAIN: Final = 1e-3
@@ -113,7 +114,8 @@ def cell_variance(
     channel, groups, holders = mechanism.channel, mechanism.groups, share * reports
     if groups > 1:
         uniform = 1 / prod(mechanism.sizes[part] for part in parts)
-        lied, growth = channel.variance(0, 1), channel.variance(1, 1) - channel.variance(0, 1)
+        held, lied = report_variances(channel)
+        growth = held - lied
         other = groups * lied + (groups - 1) * uniform**2
         return float(
             reports * other + holders * (groups * growth + (groups - 1) * (1 - 2 * uniform))
