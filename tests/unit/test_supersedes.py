@@ -198,7 +198,7 @@ def test_every_interface_shows_epochs_before_a_value_was_listed(
     show_trend(document)
     output, html = capsys.readouterr().out, Answer("trend", document)._repr_html_()
     for face in (output, html):
-        assert "with the reports of theme, which it continues" in face
+        assert "with the reports of former metrics: theme" in face
         assert f"sepia: not asked in {date}" in face
         assert "dark: not asked" not in face
 

@@ -135,9 +135,8 @@ def choose(
     if given_parameters.keys() != needed:
         wrong = sorted(given_parameters.keys() ^ needed)
         raise BadParameter(
-            f"{wrong[0]}: with auto, a number needs low and high, or edges alone, percentiles need "
-            "buckets as well, and values take permanent_epsilon alone: correct "
-            f"{', '.join(wrong)}"
+            f"{wrong[0]}: with auto, a number needs low and high, or edges alone; percentiles also "
+            f"need buckets; values take only permanent_epsilon; correct {', '.join(wrong)}"
         )
     arguments = {"epsilon": epsilon, **given_parameters} | (
         {} if categories is None else {"categories": categories}

@@ -108,7 +108,7 @@ def best_noise(
     if high > largest and not holds_promise(high := largest):
         raise BadParameter(
             f"noise dummies cannot keep a central epsilon as small as {central:g} here: each value "
-            f"would need over {2 * _MAX_SHIFT:,}; raise the central epsilon, or leave them out"
+            f"would need over {2 * _MAX_SHIFT:,}; raise the epsilon, or leave the dummies out"
         )
     while holds_promise(high / factor):
         high, factor = high / factor, factor**2

@@ -65,7 +65,7 @@ _FORMATTERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "level": lambda level: f"{level:z.2%}",
     "change": lambda change: f"{100 * change:+z.2f}",
     "probability": lambda chance: f"{chance:.2g}",
-    "confidence": lambda sure: rounded_down(sure) if sure >= TELLING else "too close to call",
+    "confidence": lambda sure: rounded_down(sure) if sure >= TELLING else "uncertain",
     "epsilon": lambda epsilon: f"{epsilon:.3f}",
     "flag": lambda flag: "yes" if flag else "",
     "verdict": lambda flag: "yes" if flag else "NO",

@@ -79,7 +79,7 @@ def _range_end_sentences(names: Sequence[str]) -> list[str]:
     """Says which intervals are bounded by the range instead of by reports."""
     sentence = (
         f"{', '.join(names)}: the interval reaches the end of the range, and the true value may be "
-        "outside it; more reports are needed, finer buckets or a wider range"
+        "outside it; collect more reports, or choose finer buckets or a wider range"
     )
     return [sentence] if names else []
 
@@ -92,7 +92,7 @@ def trend_sentences(answer: Mapping[str, Any]) -> list[str]:
     """Whose reports are included; steps with interval and date; weekdays; and what is unbounded."""
     series, sentences, reaching = answer.get("series", ()), [], []
     if answer.get("joined"):
-        sentences.append(f"with the reports of {', '.join(answer['joined'])}, which it continues")
+        sentences.append(f"with the reports of former metrics: {', '.join(answer['joined'])}")
         sentences += [
             f"{line['value'][:80]}: not asked in {line['not_asked']}"
             for line in series
@@ -116,7 +116,7 @@ def trend_sentences(answer: Mapping[str, Any]) -> list[str]:
         if count := sum(1 for point in points if point.get("reaches")):
             reaching.append(f"{line['value']} in {count} of {len(points)} epochs")
     if any(line.get("shifts") for line in series):
-        sentences.append(f"at most {answer['false_alarm']:.0%} of lines without a step show one")
+        sentences.append(f"at most {answer['false_alarm']:.0%} of lines without a step show a step")
     return sentences + _range_end_sentences(reaching)
 
 
@@ -169,7 +169,7 @@ def _sentence(parts: str, association: Document, document: Document) -> str:
 SHARE_OUTSIDE: Final = "A share below 0 or above 100%"
 _DOUBT: Final = 1e-3
 # The order of all values of a list.
-_CLOSE: Final = 'too close to call; "ahead" compares a value only with the next'
+_CLOSE: Final = 'uncertain; "ahead" compares a value only with the next'
 _TWINS: Final = 5
 _LIKELY: Final = 50
 
@@ -219,7 +219,7 @@ def _estimate_sentences(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
     if rows and not of_means:
         yield "the intervals allow for the selection of the largest rows"
     if answer.get("anytime"):
-        yield "at every look while the epochs fill: look as often as you like"
+        yield "the intervals hold at every look: look as often as you like"
     notes = answer["notes"]
     if all(0 <= row["estimate"] <= answer["reports"] for row in rows):
         notes = [note for note in notes if not note.startswith(SHARE_OUTSIDE)]
@@ -236,7 +236,7 @@ def _percentile_sentences(answer: Document) -> Iterator[str]:
     if any(row["reaches"] for row in answer["percentiles"]):
         yield (
             "where an interval reaches the end of the range, the true value may be outside the "
-            "range: ask for more epochs"
+            "range: request more epochs"
         )
     yield from _report_sentences(answer)
 
@@ -254,7 +254,7 @@ def _top_sentences(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
         yield (
             "these are all values"
             if is_all
-            else f"these are the most frequent with a confidence of {rounded_down(these)} at least"
+            else f"these are the most frequent with a confidence of {rounded_down(these)} or more"
         ) + (
             f", in this order with {rounded_down(order)}"
             if order >= TELLING

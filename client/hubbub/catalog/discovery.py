@@ -51,8 +51,8 @@ def check_discovery(metric: Any) -> None:
     if is_list(metric):
         if not metric.other:
             raise BadParameter(
-                "discover: devices outside the tree must count "
-                "an unlisted string; write other = true"
+                "discover: devices outside the tree report unlisted strings as other; write "
+                "other = true"
             )
     elif mechanism.VALUES != "strings" or mechanism.FAMILY == "tree":
         raise BadParameter(

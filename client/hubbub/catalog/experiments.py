@@ -108,7 +108,7 @@ class Experiment:
             if place < weight:
                 return arm
             place -= weight
-        raise AssertionError("weights sum to less than was drawn from")
+        raise AssertionError("the drawn number is not below the sum of the weights")
 
     @property
     def purpose(self) -> bytes:

@@ -174,8 +174,8 @@ async def _fork_together(sources: Sequence[_Source]) -> None:
                 await source.release()
     if late:
         raise StoreUnavailable(
-            f"a Redis did not fork within {_PAUSE_SECONDS:g} seconds, and writes waited; "
-            "the services continue; try again when there is less load, and see its log"
+            f"a Redis did not fork within {_PAUSE_SECONDS:g} seconds, which delayed writes; "
+            "try again when there is less load, and read the log of Redis"
         )
 
 

@@ -151,7 +151,7 @@ class Admission:
             self.counts[Reason.Name(refusal.reason).removeprefix("REASON_").lower()] += 1
         if waiting:
             self.refusals["stream_full"] += 1
-            raise ComeBack("no room for one of these metrics now", _CROWDED_SECONDS)
+            raise ComeBack("one of these metrics has no room; send again later", _CROWDED_SECONDS)
         # PRIVACY: the same answer for every device, whatever it has, so that it marks nobody.
         response = SubmitResponse(refused=refused, notice=self.notice)
         if not reports:

@@ -274,5 +274,5 @@ def _check(answer: object) -> None:
             grpc.StatusCode.INTERNAL,
             none,
             none,
-            "the answer cannot be read; is the aggregator of the same version?",
+            "the aggregator's answer cannot be read; run the same version of hubbub on both",
         )

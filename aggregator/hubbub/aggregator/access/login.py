@@ -251,7 +251,7 @@ class Login:
         except (httpx2.HTTPError, ValueError, TimeoutError) as error:
             raise self._keys.down(error) from error
         if not tokens.get("id_token"):
-            raise ServiceUnavailable("the provider's answer has no ID token: is it OpenID Connect?")
+            raise ServiceUnavailable("the provider's answer has no ID token; use OpenID Connect")
         return tokens
 
     async def _with_userinfo(

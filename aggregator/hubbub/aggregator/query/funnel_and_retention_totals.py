@@ -68,12 +68,12 @@ def meant_query(
     kind = figure_kind(metric)
     if kind is None:
         raise BadParameter(
-            f'metric "{metric.name}" has no figures: only a funnel, a rate, an activity '
-            f"or a retention has; request its estimates: hubbub query {metric.name}"
+            f'metric "{metric.name}" has no figures: only funnels, rates, activity and '
+            f"retention have figures; request its estimates: hubbub query {metric.name}"
         )
     if query.anytime or query.percentiles or query.below:
         raise BadParameter(
-            f'metric "{metric.name}" has figures, without percentiles or intervals of every look: '
+            f'metric "{metric.name}": figures have no percentiles, nor intervals for every look: '
             'leave "anytime", "percentile" and "below" out'
         )
     if by_cohort and not kind.has_cohorts:
@@ -183,7 +183,7 @@ class FigureSources:
             which = f"only the week of {dates}" if dates else "no week"
             raise TooFewEpochs(
                 f'metric "{metric.name}": no device can have come back yet: {which} has '
-                f"{several(metric.fewest, 'report')} or more; wait, or ask for more epochs"
+                f"{several(metric.fewest, 'report')} or more; wait, or request more epochs"
             )
         yield from figures
 

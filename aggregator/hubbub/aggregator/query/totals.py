@@ -342,7 +342,7 @@ class TotalsByEpoch:
                 closes = minute(closing_time(epoch, metric.epoch))
                 raise BadParameter(
                     f'metric "{metric.name}": {selection.date(epoch)} has no final totals; an '
-                    f"epoch with reports has them once it accepts no more, this one at {closes}"
+                    f"epoch with reports has final totals once it is closed, this one at {closes}"
                 )
         return selection.pick(closed_epochs)
 

@@ -326,7 +326,7 @@ def _check(
     """Raises BadParameter for values that cannot be followed."""
     metric, numbers = selection.metric, _is_of_one_mean(answer)
     if len(selection.epochs) > _MAX_EPOCHS:
-        raise BadParameter(f"a trend over more than {_MAX_EPOCHS} epochs: ask for fewer")
+        raise BadParameter(f"a trend has at most {_MAX_EPOCHS} epochs: request fewer")
     if followed := set(values) & set(answer.beginnings):
         raise BadParameter(
             f'"{min(followed)[:60]}" is only the beginning of longer strings, but a trend follows '
@@ -353,7 +353,7 @@ def _is_of_one_mean(answer: Answer) -> bool:
 
 def _names(answer: Answer, values: Sequence[str], number: int) -> list[str]:
     if not 1 <= max(number, len(values)) <= MAX_SERIES:
-        raise BadParameter(f"a trend follows 1 to {MAX_SERIES} values: select so many")
+        raise BadParameter(f"a trend follows 1 to {MAX_SERIES} values: change their number")
     if values:
         return list(dict.fromkeys(values))
     # A beginning, that is all strings with it, cannot be queried in one epoch alone.

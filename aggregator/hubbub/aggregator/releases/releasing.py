@@ -230,7 +230,7 @@ class Releases:
     def _known_purpose(self, ask: ReleaseQuery) -> Budget:
         budget = self.collected.bundle.budget
         if budget is None:
-            raise BadParameter("nothing is released: the catalog has no [budget]")
+            raise BadParameter("a release needs a budget: add [budget] to the catalog")
         if not ask.purpose:
             raise BadParameter(
                 "purpose is missing: name one of the [budget]: " + ", ".join(budget.purposes)

@@ -52,5 +52,5 @@ def check_family(metric: Any) -> None:
     for name, kind in KINDS.items():
         if family == kind.FAMILY:
             raise BadParameter(
-                f'{mechanism} is of {kind.LISTS}; write kind = "{name}"{kind.BESIDE}'
+                f'{mechanism} is for {kind.LISTS}; write kind = "{name}"{kind.BESIDE}'
             )

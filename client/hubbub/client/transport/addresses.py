@@ -73,7 +73,7 @@ def relay_to(relay: str, *, gateway: bytes, shuffler: str, roots: str | None) ->
     place = relay_place(relay)
     if not gateway:
         raise BadParameter(
-            "relay needs a gateway key, which the bundle has not; make one with: hubbub "
+            "relay needs a gateway key, which the bundle lacks; make one with: hubbub "
             "keys gateway FOLDER, and build the bundle"
         )
     if not is_installed("pyhpke"):

@@ -92,8 +92,8 @@ def _queues(service: ServiceOptions) -> Iterator[Finding]:
         law = connection.status().document
     if not law["complete"]:
         raise ServiceUnavailable(
-            "the shuffler or its Redis does not return the number of waiting reports: see its "
-            "log, and whether the aggregator was started with --shuffler-status"
+            "the shuffler or its Redis does not return the number of waiting reports: see "
+            "both logs, and start the aggregator with --shuffler-status"
         )
     total = law["total"]
     waiting = total["in_flight"] + (total["pooled"] or 0)

@@ -115,7 +115,7 @@ class ProviderKeys:
                 keys = await self._keys.value(_APART_SECONDS)
                 claims, header = open_claims(token, keys, algorithms)
         except InvalidKeyIdError as error:
-            raise AccessRefused("the token is signed by no key of the provider's") from error
+            raise AccessRefused("no key of the provider signed the token") from error
         except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise AccessRefused("the token is not signed by the provider") from error
         check_claims(claims, issuer=self._issuer, audiences=audiences, now=self._clock())

@@ -200,7 +200,7 @@ function findings(answer, steps) {
       const effects = line.weekdays.map((effect, day) => `${DAYS[day]} ${changeText(answer, effect)}`);
       return h("li", {}, nameElement(line.value), `: weekdays differ: ${effects.join(", ")}`);
     });
-  const rate = `at most ${percent(answer.false_alarm, 0)} of lines without a step show one`;
+  const rate = `at most ${percent(answer.false_alarm, 0)} of lines without a step show a step`;
   return [...stepTexts, ...weeks, ...(steps.length ? [h("li", {}, rate)] : [])];
 }
 

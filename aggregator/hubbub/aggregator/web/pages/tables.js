@@ -33,7 +33,7 @@ const WRITTEN = {
     error == null ? inPoints(change) : signed(change, (number) => measured(number, error, end)),
   probability: (chance) => chance.toPrecision(2),
   confidence: (chance) => 
-    chance >= TELLING ? percent(Math.min(Math.floor(1000 * chance), 999) / 1000) : "too close to call",
+    chance >= TELLING ? percent(Math.min(Math.floor(1000 * chance), 999) / 1000) : "uncertain",
   epsilon: (epsilon) => epsilon.toFixed(3),
   number: measured,
   flag: (flag) => marked(flag ? "yes" : "", flag ? "yes" : ""),
