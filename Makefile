@@ -84,12 +84,15 @@ CLUSTER := tests/system/test_cluster.py
 SDK := tests/system/typescript
 SYSTEM := $(wildcard tests/system/test_[p-z]*.py)
 EARLY := $(wildcard tests/unit/test_[a-d]*.py)
+LATE := $(filter-out $(EARLY),$(wildcard tests/unit/test_*.py))
 LATER := $(wildcard tests/statistics/test_[m-z]*.py)
 # The proofs alone run every line of the mechanisms; what looks on makes them four times slower.
 MUTANTS := tests/proofs/test_mutants.py
 ONLY ?=
 COVERED := $(BIN)/coverage run --parallel-mode -m pytest
 PYTEST := $(BIN)/python -m pytest
+# Few files of units have thorough tests; to load the others takes five seconds.
+MARKED = $(if $(filter 1,$(words $(ONLY))),$(shell grep -l mark.$(ONLY) $(1)),$(1))
 faces:
 	@$(PYTEST) tests/interfaces -m "$(ONLY)" $(ARGS)
 deploy:
@@ -116,9 +119,9 @@ slow:
 	@$(PYTEST) $(SLOW) -m "$(ONLY)" $(ARGS)
 # In two parts, or the units would end alone: half of their time they wait.
 units-a-to-d:
-	@$(PYTEST) $(EARLY) -m "$(ONLY)" $(ARGS)
+	@$(PYTEST) $(call MARKED,$(EARLY)) -m "$(ONLY)" $(ARGS)
 units-e-to-z:
-	@$(PYTEST) tests/unit $(addprefix --ignore=,$(EARLY)) -m "$(ONLY)" $(ARGS)
+	@$(PYTEST) $(call MARKED,$(LATE)) -m "$(ONLY)" $(ARGS)
 proofs: enumerations mutants
 enumerations:
 	@$(COVERED) tests/proofs --ignore=$(MUTANTS) -m "$(ONLY)" $(ARGS)
