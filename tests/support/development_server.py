@@ -14,7 +14,6 @@ from hubbub.installation.child_process import free_port
 from hubbub.installation.endpoints import Endpoints, read_endpoints
 from hubbub.installation.local_run import Ports
 from tests.support.moment import far_from_midnight
-from tests.support.programs import run_hubbub
 from tests.support.waiting import eventually
 
 MORE_PORTS = range(1, len(fields(Ports)))
@@ -44,11 +43,6 @@ class Developing:
         """What an app does: a device of this name reports."""
         with Client.from_bundle(self.bundle, state_dir=self.folder / device) as client:
             assert client.report(metric, value) is Outcome.QUEUED
-
-    def run(self, *words: str) -> str:
-        """What a command prints."""
-        done = run_hubbub(*words, cwd=self.folder, check=True)
-        return done.stdout
 
 
 @contextmanager

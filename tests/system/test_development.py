@@ -1,6 +1,5 @@
 """`hubbub up --dev` as a developer runs it: own reports are counted at once, catalogs are taken."""
 
-import json
 import re
 import shutil
 import signal
@@ -18,6 +17,7 @@ from hubbub.errors.development_messages import PROTECTS_NOBODY
 from tests.interfaces.browser import Watched, chromium
 from tests.support import asking, web
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.commands import Capture, output_of
 from tests.support.development_server import Developing, developing
 from tests.support.waiting import eventually
 
@@ -36,7 +36,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Developing]:
 
 
 def test_development_counts_a_single_report_and_every_interface_warns(
-    up: Developing,
+    up: Developing, capsys: Capture
 ) -> None:
     up.report("theme", "dark", "first device")
     result = eventually(lambda: asking.estimate(up.endpoints, "theme"), although=(HubbubError,))
@@ -51,7 +51,8 @@ def test_development_counts_a_single_report_and_every_interface_warns(
     for path in ("estimates", "top", "trend"):
         answer = web.get(f"{page}v1/metrics/theme/{path}").json()
         assert answer["notice"] == PROTECTS_NOBODY, path
-    assert up.run("top", "theme").startswith(PROTECTS_NOBODY)
+    output = output_of(capsys, "top", "theme", "--home", str(up.folder / ".hubbub"))
+    assert output.startswith(PROTECTS_NOBODY)
 
 
 def test_reports_are_watched_as_they_come_decoded(up: Developing) -> None:
@@ -107,16 +108,15 @@ def test_a_changed_catalog_is_loaded_while_up_runs_or_the_former_stays(up: Devel
     eventually(lambda: asking.estimate(up.endpoints, "font").reports == 1, although=(HubbubError,))
     path.write_text(text.replace('"system"', '"auto"'))
     eventually(lambda: "refused, so the previous catalog stays in use" in up.said)
-    names = [
-        metric["name"] for metric in json.loads(up.run("metrics", "--format", "json"))["metrics"]
-    ]
-    assert names == ["theme", "font"]
+    listed = web.get(f"{up.endpoints.page}v1/metrics").json()["metrics"]
+    assert [metric["name"] for metric in listed] == ["theme", "font"]
 
 
-def test_replaced_certificates_are_named_with_the_devices_needs(tmp_path: Path) -> None:
-    catalog = catalog_toml(_metric("theme"))
-    with developing(tmp_path, catalog) as first:
-        assert "certificates" not in first.said
-    shutil.rmtree(tmp_path / ".hubbub/tls")
-    with developing(tmp_path, catalog) as again:
+def test_replaced_certificates_are_named_with_the_devices_needs(
+    up: Developing, tmp_path: Path
+) -> None:
+    assert "certificates" not in up.said
+    others = shutil.ignore_patterns("tls", "redis-*", "lock")
+    shutil.copytree(up.folder / ".hubbub", tmp_path / ".hubbub", ignore=others)
+    with developing(tmp_path, catalog_toml(_metric("theme"), _metric("font"))) as again:
         assert ".hubbub/tls had no certificates: new ones were made" in again.said

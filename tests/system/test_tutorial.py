@@ -9,10 +9,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hubbub.installation.child_process import free_port
+from hubbub.installation.endpoints import read_endpoints
+from tests.support import web
 from tests.support.development_server import MORE_PORTS
 from tests.support.moment import far_from_midnight
 from tests.support.waiting import eventually
@@ -111,7 +114,7 @@ def _follow(steps: Steps, folder: Path, output: str, *, development: bool = Fals
     for kind, title, body in steps:
         if kind == "sh" and not title:
             if development and body == "hubbub query theme\n":
-                eventually(lambda: json.loads(_status(folder))["counted"] == 1)
+                eventually(lambda: _status(folder)["total"]["counted"] == 1)
             output = "".join(_run(line, folder) for line in body.splitlines())
             if body == "python crowd.py\n":
                 eventually(lambda: _settled(folder))
@@ -123,9 +126,9 @@ def _follow(steps: Steps, folder: Path, output: str, *, development: bool = Fals
 
 def _settled(folder: Path) -> bool:
     """Whether all that may leave the pool is counted."""
-    [window] = json.loads(_status(folder))["windows"]
+    [window] = _status(folder)["windows"]
     return bool(window["counted"] > 1800 and window["in_flight"] == 0)
 
 
-def _status(folder: Path) -> str:
-    return _run("hubbub status --format json", folder)
+def _status(folder: Path) -> Any:
+    return web.get(f"{read_endpoints(folder / '.hubbub').page}v1/status").json()

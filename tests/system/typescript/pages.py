@@ -1,7 +1,6 @@
 """Pages that report: where they are served, and what a test asks them."""
 
 import http.server
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -89,6 +88,6 @@ def counted(up: Developing, metric: str, reports: int) -> Any:
     result = eventually(answered, although=(HubbubError,))
     assert result is not None
     assert result.reports == reports
-    law = json.loads(up.run("status", "--format", "json"))
+    law = web.get(f"{up.endpoints.page}v1/status").json()
     assert law["balanced"], law
     return result
