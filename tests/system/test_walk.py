@@ -95,11 +95,11 @@ class Fleet:
         self.weeks_of: Counter[int] = Counter()
         """Number of weeks of use, by device."""
 
-    def live(self, week: int) -> Iterator[None]:
-        """Lets devices live through two days of a week, after each of which it yields."""
+    def live(self, week: int, until: int) -> None:
+        """Lets devices live through the first days of a week, one or two."""
         days = [self._days(number, week) for number in range(len(self.clients))]
         self.seconds[week] = []
-        for day in range(2):
+        for day in range(until):
             moment = self._begin + week * WEEK + day * DAY
             self._clock.set(float(moment))
             self.active[epoch_at(moment, "day")] = {
@@ -112,7 +112,6 @@ class Fleet:
                     if day == days[number][0]:
                         self._save(client, self.arms[number], week)
                 assert client.flush(HANG_SECONDS)
-            yield
 
     def _days(self, number: int, week: int) -> tuple[int, ...]:
         """The days of this week on which a device is used; none after the last week."""
@@ -226,29 +225,28 @@ def _counted(run: LocalRun) -> None:
 def walk(
     home: Path, patch: pytest.MonkeyPatch, devices: int, weeks: int, *, development: bool
 ) -> list[Row]:
-    """What a running hubbub answers of a fleet in the coming weeks; it starts anew every day."""
-    lives: Iterator[None] = iter(())
+    """What a running hubbub answers of a fleet in the coming weeks.
+
+    It starts anew every week, on the second day, when the reports of the first come late.
+    """
     times, ports = OtherTime(home, patch), Ports.free()
     begin = epoch_start(epoch_at(time.time(), "week") + 1, "week") + DAY + DAY // 2
     catalog, rows, fleet = catalog_of(CATALOG), list[Row](), None
     for week in range(weeks + 1):
         # In the last week, devices send on its first day what they counted before.
-        for day in range(2 if week < weeks else 1):
-            times.set(int(begin + week * WEEK + day * DAY - time.time()))
-            with LocalRun(home / "run", catalog, ports, development=development) as run:
-                fleet = fleet or Fleet(devices, weeks, run, begin)
-                lives = lives if day else fleet.live(week)
-                next(lives)
-                if week < weeks and not day:
-                    continue
-                _counted(run)
-                connection = run.endpoints.connection
-                experiment = connection.experiment("new_menu").document
-                if week < weeks:
-                    rows += looked_at(experiment, fleet, week + 1)
-                else:
-                    rows += figured(connection, fleet, weeks, begin)
-                    rows += quantiles(connection, fleet, begin)
+        days = 2 if week < weeks else 1
+        times.set(int(begin + week * WEEK + (days - 1) * DAY - time.time()))
+        with LocalRun(home / "run", catalog, ports, development=development) as run:
+            fleet = fleet or Fleet(devices, weeks, run, begin)
+            fleet.live(week, days)
+            _counted(run)
+            connection = run.endpoints.connection
+            experiment = connection.experiment("new_menu").document
+            if week < weeks:
+                rows += looked_at(experiment, fleet, week + 1)
+            else:
+                rows += figured(connection, fleet, weeks, begin)
+                rows += quantiles(connection, fleet, begin)
     assert fleet is not None
     for number, client in enumerate(fleet.clients):
         spent = {metric.name: metric.spent for metric in client.ledger().metrics}
