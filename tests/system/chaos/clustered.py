@@ -18,15 +18,15 @@ from tests.system.chaos.verdict import drain, judge
 Tell = Callable[[str], None]
 
 # So many slots move to the node that is added: those that hold keys, and some that hold none.
-SLOTS_MOVED = 100
-MIN = 1000  # reports, before it ends
+SLOTS_MOVED = 10
+MIN = 600  # reports, before it ends
 
 
 class ClusteredHouse(House):
     """Both roles on one Cluster."""
 
     AGGREGATORS = 2
-    REPORTS_A_SECOND = 5  # what is done to the Cluster takes so long that they are enough
+    REPORTS_A_SECOND = 3  # what is done to the Cluster takes so long that they are enough
     REDIS_REPLICAS = 1
 
     def __exit__(self, *_: object) -> None:
