@@ -7,8 +7,8 @@ from tests.system.chaos.house import DUMMIES
 
 pytestmark = pytest.mark.thorough
 
-SECONDS = 12
-TOKEN_SECONDS = 6
+SECONDS = 8
+TOKEN_SECONDS = 4
 
 
 def test_no_failure_loses_a_report_or_counts_one_twice() -> None:
