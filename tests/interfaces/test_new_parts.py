@@ -72,7 +72,10 @@ def _simulated(command: Command, catalog: Path, people: str) -> list[dict[str, A
 
 
 def test_a_new_column_is_in_every_face_that_shows_tables(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    watched: Watched,
 ) -> None:
     new = Column(
         field="stderr",
@@ -94,12 +97,10 @@ def test_a_new_column_is_in_every_face_that_shows_tables(
         gauges = web.get(f"{page}/metrics").text
         assert "# HELP hubbub_estimate_stderr a column for a moment" in gauges
         assert 'hubbub_estimate_stderr{metric="size",value="large"}' in gauges
-        with chromium() as browser, Watched(browser) as watched:
-            stream = watched.open(f"{page}/metric?name=size")
-            table = stream.locator("#table")
-            expect(table.locator("thead th").last).to_have_text("throwaway")
-            expect(table.locator("thead th").last).to_have_attribute("title", new.meaning)
-            assert set(table.locator("tbody td:last-child").all_inner_texts()) == stderrs
+        table = watched.open(f"{page}/metric?name=size").locator("#table")
+        expect(table.locator("thead th").last).to_have_text("throwaway")
+        expect(table.locator("thead th").last).to_have_attribute("title", new.meaning)
+        assert set(table.locator("tbody td:last-child").all_inner_texts()) == stderrs
 
 
 def test_a_new_family_is_its_file_and_a_line(
