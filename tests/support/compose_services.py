@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Final
 import yaml
 
 from hubbub.installation.child_process import Child, free_port
+from tests.support.programs import run_program
 from tests.support.servers import answering, installed_redis
 from tests.support.waiting import eventually
 
@@ -98,11 +100,14 @@ def until_probed(machine: Machine, name: str, inner: int) -> None:
     place = command.index(f"127.0.0.1:{inner}")
     command[place] = f"127.0.0.1:{machine.ports[name, inner]}"
 
-    def probed() -> bool:
+    def listens() -> bool:
         machine.children[name].check()
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+        socket.create_connection(("127.0.0.1", machine.ports[name, inner])).close()
+        return True
 
-    eventually(probed)
+    # A probe costs as much as the start of a service.
+    eventually(listens, although=(OSError,))
+    eventually(lambda: run_program(*command).returncode == 0)
 
 
 def extended(party: str, whole: dict[str, Any]) -> dict[str, Any]:
