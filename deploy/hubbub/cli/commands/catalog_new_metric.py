@@ -124,8 +124,8 @@ class NewOptions:
         needs="range",
     )
     percentiles: str | None = option(
-        "ask for percentiles, not buckets: of --range the usual ones (auto then chooses wave or "
-        "haar), or of --range or --edges your own, as 50,99",
+        "request percentiles instead of buckets: the usual ones of --range (auto chooses wave or "
+        "haar), or your own of --range or --edges, as 50,99",
         metavar="P,...",
         parse=_percentiles,
         bare="",

@@ -108,8 +108,8 @@ def _demo(
         "number of devices (%(default)s)", default=PEOPLE, within=Interval(1, 10_000_000)
     ),
     keep: Path | None = option(
-        "keep the state in this folder after Ctrl-C (%(const)s); the page stays open until "
-        "Ctrl-C, as it does on a terminal without this option",
+        "keep the state in this folder after Ctrl-C (%(const)s); with this option, or on a "
+        "terminal, the page stays open until Ctrl-C",
         bare=Path(".hubbub-demo"),
         metavar="FOLDER",
         exclusive=_KEEP,

@@ -138,7 +138,7 @@ def _add_x_wing(folder: Path = argument(_FOLDER)) -> None:
 
 @command(
     "keys gateway",
-    text="make the key with which the shuffler opens requests from relays; repeat it for a new key",
+    text="make a key with which the shuffler opens requests from relays; run it again to add one",
 )
 def _make_gateway(folder: Path = argument(_FOLDER)) -> None:
     keys = make_gateway_key(folder)
@@ -218,9 +218,8 @@ def _tls(
         choices=tuple(PARTIES),
     ),
     renew: bool = option(
-        "renew the certificates in the folder with the existing authorities; the names stay, "
-        "those of --host are added, and whoever trusted the old certificates trusts the new "
-        "ones"
+        "renew the certificates in the folder with the existing authorities, and add the names of "
+        "--host; whoever trusted the old certificates trusts the new ones"
     ),
 ) -> None:
     offline = authorities or folder.with_name(f"{folder.name}-authorities")

@@ -19,9 +19,9 @@ from hubbub.programs.option_parsing import option, options
 from hubbub.simulation.load_devices import Load, Seen, Times, drive
 
 _EPILOG: Final = """
-Every device is a client of the SDK with its own secret, and keeps to the limits of its metrics. It
-reports random values, which are counted like all others: use a separate installation, or metrics
-that are made for this purpose.
+Every device is a client of the SDK with its own secret, and keeps to the limits of its metrics. The
+services count its random values like all others: use a separate installation, or metrics that are
+made for this purpose.
 """
 # As long as the devices wait for an answer: a busy shuffler is no missing one.
 _PROBE_SECONDS: Final = 10.0

@@ -106,15 +106,15 @@ class PlanOptions:
         exclusive=_GOAL,
     )
     percentile: tuple[float, ...] = option(
-        "percentiles whose error is shown (numbers with buckets), as 95 or 50,90; without them or "
-        "a goal other than --effect, those of a --metric, or p50, p90 and p95 with wave or haar",
+        "percentiles whose error the plan shows (numbers with buckets), as 95 or 50,90; by default "
+        "(without a goal but --effect) those of --metric, or p50, p90, p95 with wave or haar",
         metavar="P,...",
         parse=list_of(read_percentile),
         read=flatten,
     )
     numbers: Path | None = option(
-        "file with one number per line: the error of the percentile is for numbers that are "
-        "distributed like these; without it, evenly",
+        "file with one number per line: the plan assumes numbers that are distributed like these, "
+        "otherwise evenly",
         metavar="FILE",
         needs="percentile",
     )

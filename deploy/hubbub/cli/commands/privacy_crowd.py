@@ -81,8 +81,8 @@ class CrowdOptions:
     "privacy crowd",
     text="compute what a whole shuffled epoch reveals about one person",
     description="Computes the central epsilon of one person in an epoch of `grr` reports that "
-    "leaves the shuffler whole; or, with --central, the largest local epsilon that "
-    f"keeps it; or, with --dummies {NOISE}, the noise that keeps it.",
+    "leaves the shuffler whole. With --central it computes the largest local epsilon that keeps "
+    f"this central epsilon, and with --dummies {NOISE} the noise that keeps it.",
 )
 def _crowd(options: CrowdOptions) -> None:
     if options.dummies != NOISE and not 0 <= int(options.dummies) <= MAX_REPORTS:

@@ -99,8 +99,8 @@ def _top(
 @command(
     "compare",
     description="Compares two ranges of epochs. --last or --epochs name the earlier ones, --to or "
-    "--to-last the later ones. Without them the newest closed epoch is compared with the epoch "
-    "before it; if devices report once a period, whole periods are compared.",
+    "--to-last the later ones. Without them it compares the newest closed epoch with the epoch "
+    "before; if devices report once a period, it compares whole periods.",
 )
 def _compare(
     *,
@@ -148,8 +148,8 @@ def _trend(
 @command(
     "figures",
     description="Shows the figures of a metric whose values devices compute from their own past: "
-    "conversions between the steps of a funnel, a rate, the active devices of days, weeks "
-    "and 28 days, or the share that came back in each week after the first. For activity "
+    "conversions between the steps of a funnel, a rate, the active devices of days, weeks and 28 "
+    "days, or the share of devices that came back in each week after the first. For activity "
     "and retention it uses all epochs unless you name some.",
 )
 def _figures(
