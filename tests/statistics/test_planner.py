@@ -6,6 +6,7 @@ from math import inf, isfinite, sqrt
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -449,12 +450,17 @@ def test_the_error_of_a_percentile_is_that_of_the_edges_where_its_interval_ends(
     assert planned == pytest.approx(np.mean(widths), rel=0.2)
 
 
-def test_the_error_of_a_percentile_is_a_column_of_the_plan(capsys: Capture) -> None:
+def test_the_error_of_a_percentile_is_a_column_of_the_plan_and_drawn_once(
+    capsys: Capture,
+) -> None:
     words = ["plan", "--ranges", "8", "0", "8", "--epsilon", "1", "--reports", "10000"]
-    lines = output_of(capsys, *words, "--percentile", "p95").splitlines()
+    with patch("hubbub.cli.commands.plan.rank_error", wraps=rank_error) as drawing:
+        lines = output_of(capsys, *words, "--percentile", "p95").splitlines()
     header = next(line for line in lines if "mechanism" in line)
     assert "p95 in rank" in header
     document = document_of(capsys, *words, "--percentile", "95", "--format", "json")
+    drawn = [call.args[1].mechanism for call in drawing.call_args_list]
+    assert sorted(drawn) == sorted(document["rank_errors"])
     for name, error in document["rank_errors"].items():
         row_text = next(line for line in lines if line.split()[:1] == [name])
         assert f" +-{error:.2%} " in row_text

@@ -209,6 +209,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: Capture) -> None:
         ("--ranges 4 0 9 --epsilon 1 --effect .1", "needs a --percentile: name one"),
         ("--values 3 --epsilon 1 --ratio .4 .1 --effect .05", "and then the larger denominator's"),
         ("--values 3 --epsilon 1 --ratio .1 .4 --effect .9", "0.25 moves by 0.75 at most, to 0"),
+        ("--vector 2 1 --epsilon 1 --ratio .4 0 --reports 9", "of at least 0 and then one in"),
         ("--ranges 4 0 9 --epsilon 1 --percentile 50 --effect .7", "0.7 is outside (0, 0.5)"),
         ("--values 4 --epsilon 1 --error 2", "--error 2 is outside (0, 1): write 2% as 0.02"),
         ("--values 4 --epsilon 1 --detect 0", "--detect 0 is outside (0, 1)"),
@@ -217,21 +218,12 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: Capture) -> None:
         ("--mean 24 0 --epsilon 1 --reports 9", "--mean: low 24.0 and high 0.0 are not a range"),
         ("--ranges 9 24 0 --epsilon 1 --reports 9", "for example: hubbub plan --ranges 12 0 60"),
         ("--values 4 --epsilon 1 --detect 0.1 --whose reporters", "--whose goes with --error"),
+        ("--parts 7,16", "'7,16' has commas; separate the numbers by blanks"),
+        ("central --values 9 --reports 9000 --epsilon 1 --dummies noize", 'mean "noise"?'),
     ],
 )
 def test_an_impossible_plan_is_named(arguments: str, message: str, capsys: Capture) -> None:
     assert message in refusal_of(capsys, "plan", *arguments.split())
-
-
-def test_words_and_numbers_that_are_nearly_right_are_answered_with_the_right_ones(
-    capsys: Capture,
-) -> None:
-    crowd = ["central", "--values", "9", "--reports", "9000", "--epsilon", "1"]
-    for wrong, message in (
-        (["--parts", "7,16"], "'7,16' has commas; separate the numbers by blanks"),
-        ([*crowd, "--dummies", "noize"], 'did you mean "noise"?'),
-    ):
-        assert message in refusal_of(capsys, "plan", *wrong)
 
 
 @pytest.mark.parametrize("options", ["--parts 7 16", "--values 200"])

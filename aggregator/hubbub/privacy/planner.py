@@ -224,19 +224,20 @@ def moved_error(question: MetricDraft, plan_row: Row, effect: float) -> float:
 
 
 def check_ratio(question: MetricDraft, ratio: tuple[float, float]) -> None:
-    """Raises BadParameter for a question without ratios, or for shares that are none."""
+    """Raises BadParameter for a question without ratios, or for shares or means that are none."""
     numerator, denominator = ratio
-    has_two_means = question.kind == "vector" and question.size == 2  # noqa: PLR2004 of a rate
-    is_rate = has_two_means and numerator >= 0 and 0 < denominator <= 1
-    if not is_rate and (question.kind != "values" or question.size > _MAX_RATIO_VALUES):
+    if question.kind == "vector" and question.size == 2:  # noqa: PLR2004 of a rate
+        is_ratio = numerator >= 0 and 0 < denominator <= 1
+        figures = "a mean of at least 0 and then one in (0, 1], as shares of LENGTH"
+    elif question.kind == "values" and question.size <= _MAX_RATIO_VALUES:
+        is_ratio = 0 < numerator <= denominator <= 1
+        figures = "two shares in (0, 1], the numerator's and then the larger denominator's"
+    else:
         raise BadParameter(
             f"--ratio needs --values, {_MAX_RATIO_VALUES} at most, or --vector 2 LENGTH"
         )
-    if not is_rate and not 0 < numerator <= denominator <= 1:
-        raise BadParameter(
-            "--ratio: write two shares in (0, 1], the numerator's and then the larger "
-            "denominator's: --ratio 0.1 0.4"
-        )
+    if not is_ratio:
+        raise BadParameter(f"--ratio: write {figures}: --ratio 0.1 0.4")
 
 
 def ratio_error(

@@ -185,15 +185,16 @@ def _plan(options: PlanOptions) -> None:
         parts = None if options.within is None else shares
         check_rank_goal(percentile, options.within or options.effect, parts)
     percentiles = _percentiles(options, metric)
-    rows, metric_row = _rows(options, question, metric, shares), None
+    error_in_rank = _error_in_rank(question, percentiles, shares)
+    target = _target(options, question, metric, shares, error_in_rank if percentiles else None)
+    rows, metric_row = _rows(options, question, metric, target), None
     # In a crowd, auto does not compare mechanisms.
     weighed = () if metric and metric.crowd else percentiles
     rows, by_auto = _as_auto(options, question, rows, weighed)
     if metric is not None and options.reports is not None:
         metric_row = row(question, metric.mechanism, metric.arguments, options.reports)
     lines = [*rows, *([metric_row] if metric_row else [])]
-    lines_with_ranks = lines if percentiles else []
-    errors = [rank_error(question, line, percentiles, shares) for line in lines_with_ranks]
+    errors = [error_in_rank(line) for line in lines] if percentiles else []
     names = metric.values if metric else None
     drawing = (
         simulate(question, metric_row or rows[0], options.seed, names) if options.simulate else {}
@@ -252,14 +253,29 @@ def _row_json(row: Row) -> dict[str, Any]:
     }
 
 
+def _error_in_rank(question: MetricDraft, percentiles: Sequence[float], shares: Floats) -> Target:
+    """The error of a row's percentiles, in rank, which is drawn once, since that takes seconds."""
+    errors: dict[tuple[object, ...], float] = {}
+
+    def error_in_rank(line: Row) -> float:
+        key = line.mechanism, line.reports, *sorted(line.parameters.items())
+        if key not in errors:
+            errors[key] = rank_error(question, line, percentiles, shares)
+        return errors[key]
+
+    return error_in_rank
+
+
 def _rows(
-    options: PlanOptions, question: MetricDraft, metric: Metric | None, shares: Floats
+    options: PlanOptions, question: MetricDraft, metric: Metric | None, target: Target
 ) -> list[Row]:
-    """The recommended mechanism and others, each with the figure that was not given."""
+    """The recommended mechanism and others, each with the figure that was not given.
+
+    `target` is what must reach the goal; without a goal, what the rows are ordered by.
+    """
     goals = (options.error, options.detect, options.within, options.effect)
     goal = next((share for share in goals if share is not None), None)
     reports, epsilon = options.reports, options.epsilon
-    target = _target(options, question, metric, shares)
     precision = _DRAWN_PRECISION if options.percentile else PRECISION
     if metric is not None and epsilon is None and (goal is None or reports is None):
         epsilon = metric.epsilon
@@ -393,9 +409,13 @@ def _with_progress(mechanisms: Collection[Step], options: PlanOptions) -> Iterab
 
 
 def _target(
-    options: PlanOptions, question: MetricDraft, metric: Metric | None, shares: Floats
+    options: PlanOptions,
+    question: MetricDraft,
+    metric: Metric | None,
+    shares: Floats,
+    error_in_rank: Target | None,
 ) -> Target:
-    """The figure of a row that must reach the goal."""
+    """The figure of a row that must reach the goal; `error_in_rank` is of percentiles, if any."""
     error_of_ratio = partial(_ratio_error, options, question, metric)
     if (effect := options.effect) is not None:
         # All effects of an experiment share one confidence level.
@@ -436,8 +456,8 @@ def _target(
             return detectable_effect(moved_errors, count, row.reports, fewest)
 
         return shows
-    if percentiles := _percentiles(options, metric):
-        return lambda row: rank_error(question, row, percentiles, shares)
+    if error_in_rank:
+        return error_in_rank
     if options.ratio is not None:
         return error_of_ratio
     if options.error is None:
