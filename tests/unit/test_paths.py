@@ -22,7 +22,7 @@ from tests.support.waiting import HANG_SECONDS
 MOST = {
     "report()": (45, 37, 12),
     "flush() of 3 reports": (775, 216, 34),
-    "GET /v1/metrics/theme/estimates": (1175, 139, 32),
+    "GET /v1/metrics/theme/estimates": (1110, 120, 28),
 }
 
 

@@ -9,7 +9,7 @@ MAX_CONFIDENCE: Final = 1 - 1e-9
 """Past it a float's own steps would be what the interval is made of; at 1 it has no end."""
 
 
-def refused_confidence(confidence: float) -> BadParameter:
+def confidence_error(confidence: float) -> BadParameter:
     """The error for a confidence that no interval can have."""
     percent = confidence / 100 if 1 < confidence < 100 else 0.95  # noqa: PLR2004 percent
     return BadParameter(

@@ -1,8 +1,8 @@
 """The query core: answers analysts' queries in one place, for every interface.
 
-epoch_range parses the requested epochs; totals and cache read them; engine answers with estimates,
-and questions, trends, breakdowns, experiments and models with what rests on them; answer_types has
-the shapes of answers.
+epoch_range parses the requested epochs; totals and cache read them; answer_plan decides once what
+applies to a metric, and engine answers by it with estimates; questions, trends, breakdowns,
+experiments and models answer with what rests on them; answer_types has the shapes of answers.
 """
 
 from hubbub.aggregator.query.engine import QueryEngine

@@ -214,16 +214,12 @@ async def _nothing() -> Message:
 
 @dataclass(eq=False, slots=True)
 class _SendWithHeaders:
-    """Counts answers; adds security headers, and ETags to GET answers; 304 if the ETag matches.
-
-    Args:
-        started: the start of an answer, until its body gives the tag.
-    """
+    """Counts answers; adds security headers, and ETags to GET answers; 304 if the ETag matches."""
 
     send: Send
     scope: Scope
     requests: Counter[int]
-    started: Message | None = None
+    started: Message | None = None  # until the answer's body gives the tag
 
     async def __call__(self, message: Message) -> None:
         """Sends one message of the answer."""

@@ -24,11 +24,7 @@ from scipy.special import ndtr, ndtri
 
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.errors import BadParameter
-from hubbub.query_results.confidence_check import (
-    MAX_CONFIDENCE,
-    MIN_CONFIDENCE,
-    refused_confidence,
-)
+from hubbub.query_results.confidence_check import MAX_CONFIDENCE, MIN_CONFIDENCE, confidence_error
 
 _NORMAL: Final = NormalDist()
 
@@ -118,7 +114,7 @@ def end_of(
 def reach_of(confidence: float) -> float:
     """Number of standard errors to either end of an interval. Raises BadParameter."""
     if not MIN_CONFIDENCE <= confidence <= MAX_CONFIDENCE:
-        raise refused_confidence(confidence)
+        raise confidence_error(confidence)
     return _NORMAL.inv_cdf((1 + confidence) / 2)
 
 

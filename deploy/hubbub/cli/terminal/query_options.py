@@ -19,11 +19,7 @@ from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
 from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.option_parsing import Exclusive, argument, option, options, read_existing
-from hubbub.query_results.confidence_check import (
-    MAX_CONFIDENCE,
-    MIN_CONFIDENCE,
-    refused_confidence,
-)
+from hubbub.query_results.confidence_check import MAX_CONFIDENCE, MIN_CONFIDENCE, confidence_error
 from hubbub.query_results.rows import whole_rows
 
 _TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable
@@ -62,8 +58,8 @@ def parse_epochs(text: str) -> str:
 def read_confidence(name: str, confidence: float) -> float:
     """Reads a confidence level. Raises BadParameter if no interval can have it."""
     if not MIN_CONFIDENCE <= confidence <= MAX_CONFIDENCE:
-        text = str(refused_confidence(confidence))
-        raise BadParameter(f"{name} {text.removeprefix('confidence ')}")
+        why = str(confidence_error(confidence)).removeprefix("confidence ")
+        raise BadParameter(f"{name} {why}")
     return confidence
 
 
