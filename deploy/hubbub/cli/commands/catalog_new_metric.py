@@ -239,8 +239,7 @@ def _add_metric(options: NewOptions) -> None:
         if new and not schema.exists():
             schema.write_text(packaged_schema(), encoding="utf-8")
     say(f'{path}: metric "{name}" added; see what it reveals: hubbub catalog check {path}')
-    metrics = [metric]
-    warnings = [*too_few_reports(metrics), *too_short_lives(metrics), *wide_rates(metrics)]
+    warnings = [*too_few_reports([metric]), *too_short_lives([metric]), *wide_rates([metric])]
     for warning in warnings:
         explain(f"warning: {warning}")
 
@@ -260,15 +259,12 @@ def _refuse_unused(options: NewOptions) -> None:
             f"--buckets {options.buckets} is outside [2, {MAX_EDGES - 1}]; with --percentiles it "
             f"may be up to {MAX_FINE_BUCKETS}"
         )
-    is_number = options.edges or options.range
-    is_listed = not (is_number or options.boolean or _of_past(options))
-    unused = {
-        "--edges and --range": [
-            name for name, is_set in of_numbers.items() if is_set and not is_number
-        ],
-        "--values": ["--other"] if options.other and not is_listed else [],
-    }
-    texts = [f"{', '.join(names)}: only with {whose}" for whose, names in unused.items() if names]
+    is_number, texts = options.edges or options.range, list[str]()
+    unused = ", ".join(name for name, is_set in of_numbers.items() if is_set and not is_number)
+    if unused:
+        texts.append(f"{unused}: only with --edges and --range")
+    if options.other and (is_number or options.boolean or _of_past(options)):
+        texts.append("--other: only with --values")
     if texts:
         raise BadParameter(f"{'; '.join(texts)}; leave out what does not apply")
 
