@@ -300,7 +300,10 @@ def _notice_made(folder: Path, *options: str) -> Notice:
 
 
 def test_notice_make_extends_the_existing_notice(
-    signed: Signed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    signed: Signed,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder = tmp_path / "told"
     first = _notice_made(folder, "--stop", "crashed", "--sampling", "theme=0.1")
@@ -316,11 +319,11 @@ def test_notice_make_extends_the_existing_notice(
     assert "0.1 of them" in output
     opened = open_notice((folder / "notice.hubbub").read_bytes(), operator=signed.bundle.operator)
     assert opened.steps == second.steps
-    # In a folder as `hubbub up` keeps, its name alone.
-    assert main(["notice", "make", "--home", str(tmp_path), "--stop", "theme"]) == 0
-    assert f"the shuffler of {tmp_path} reads it within seconds" in (
-        made := capsys.readouterr().out
-    )
+    # Of `hubbub up`, without its name.
+    monkeypatch.chdir(folder)
+    Path(".hubbub").symlink_to(tmp_path)
+    assert main(["notice", "make", "--stop", "theme"]) == 0
+    assert "the shuffler of .hubbub reads" in (made := capsys.readouterr().out)
     assert "no metric was changed" not in made
     assert (tmp_path / "notice.hubbub").exists()
     assert _notice_made(folder).steps["theme"] == first.steps["theme"]

@@ -11,6 +11,7 @@ from hubbub.bundles.notice import LARGEST_NOTICE_BYTES, Notice, Step, open_notic
 from hubbub.catalog import EPOCH_SECONDS
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.cli.terminal.output import day_of, first_second, listing, say
+from hubbub.cli.terminal.query_options import HOME
 from hubbub.errors import BadParameter, NoticeRefused, UnknownMetric
 from hubbub.keys.operator import read_handovers, read_operator_key
 from hubbub.programs.atomic_write import write_output
@@ -48,10 +49,9 @@ class MakeOptions:
         "first day (UTC) on which the bundle applies again; a device without active "
         f"metrics does not learn of changes before that day ({_DAYS} days from now)"
     )
-    home: Path = option(
+    home: Path | None = option(
         "folder of `hubbub up`: the following options name files in it, and its shuffler receives "
-        "the notice",
-        default=Path(),
+        f"the notice (this folder, if app.hubbub is in it; else {HOME})"
     )
     keys: Path | None = option("folder of the signing key (keys)")
     bundle: Path | None = option("bundle of the apps, which contains the metrics (app.hubbub)")
@@ -63,7 +63,8 @@ class MakeOptions:
 
 @command("notice make", text="sign a notice that lowers or stops metrics, or change it")
 def _make(options: MakeOptions) -> None:
-    home = options.home
+    in_folder = options.keys or options.bundle or Path("app.hubbub").exists()
+    home = options.home or (Path() if in_folder else HOME)
     keys = options.keys or home / "keys"
     path = options.bundle or home / "app.hubbub"
     out = options.out or home / _OUT
