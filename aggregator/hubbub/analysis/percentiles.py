@@ -200,12 +200,14 @@ def shares_below(ranks: Ranks, bounds: Sequence[float], confidence: float) -> li
     return rows
 
 
-def share_end(ranks: Ranks, edge: int, reach: float, farthest: float) -> float:
+def share_end(
+    ranks: Ranks, edge: int, reach: float, farthest: float, precision: float = _PRECISION
+) -> float:
     """The share that is `reach` errors from the estimate, towards `farthest`, which is 0 or 1."""
     inner, outer = float(ranks.shares[edge]), farthest
     if edge in (0, len(ranks.edges) - 1):
         return inner
     towards = 1.0 if outer < inner else -1.0
     return crossing(
-        lambda share: towards * ranks.score(edge, share) - reach, inner, outer, _PRECISION
+        lambda share: towards * ranks.score(edge, share) - reach, inner, outer, precision
     )[1]

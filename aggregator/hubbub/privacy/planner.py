@@ -160,7 +160,8 @@ def reports_for(
     def excess(power: float) -> float:
         return _excess(target(row(question, name, parameters, 10**power)), most)
 
-    enough, _ = crossing(excess, log10(MAX_REPORTS), 0.0, precision)
+    # Most errors halve with four times the reports.
+    enough, _ = crossing(excess, log10(MAX_REPORTS), 0.0, precision, slope=-0.5)
     return row(question, name, parameters, float(np.ceil(10**enough)))
 
 

@@ -19,6 +19,8 @@ from hubbub.privacy.planner import Row
 
 _DRAWINGS: Final = 2
 _MAX_DRAWN: Final = 1e8
+# Of an interval's end, as a share: errors differ by more from drawing to drawing.
+_PRECISION: Final = 1e-5
 
 
 def rank_error(
@@ -70,7 +72,10 @@ def share_errors(question: MetricDraft, plan_row: Row, shares: Floats) -> Callab
     def error_at(edge: int) -> float:
         width = 0.0
         for ranks in drawn_ranks:
-            low, high = (share_end(ranks, edge, reach, end) if ranks else end for end in (0.0, 1.0))
+            low, high = (
+                share_end(ranks, edge, reach, end, _PRECISION) if ranks else end
+                for end in (0.0, 1.0)
+            )
             width += high - low
         return width / _DRAWINGS / 2 * sqrt(drawn_reports / plan_row.reports)
 

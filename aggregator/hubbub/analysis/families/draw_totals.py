@@ -17,11 +17,13 @@ from numpy.random import Generator
 from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, CohortBits
+from hubbub.mechanisms.haar import HaarResponse
 from hubbub.mechanisms.hadamard import HadamardResponse
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.projective_geometry import Incidence
 from hubbub.mechanisms.pure_protocols import Pure
 from hubbub.mechanisms.two_step_response import Chain
+from hubbub.mechanisms.wave import SquareWave
 
 Counts = npt.NDArray[np.int64]
 
@@ -46,6 +48,9 @@ def check_size(mechanism: AnyMechanism, work: int) -> None:
 def one_hot_chances(mechanism: AnyMechanism, value: Any) -> Floats:
     """Probability of each index as the payload of this value; shape (cells,)."""
     cells = np.arange(mechanism.layout.size)
+    if isinstance(mechanism, HaarResponse | SquareWave):
+        bucket = mechanism.range.bucket(value, mechanism.buckets)
+        return np.array(mechanism.chances(bucket))
     if isinstance(mechanism, HadamardResponse):
         groups = np.bitwise_count(cells & value + 1) % 2
     elif isinstance(mechanism, ProjectiveResponse):

@@ -279,12 +279,15 @@ def _stack_rows(tiers: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]
 
 def _whiten(rows: Floats, totals: Totals, shares: Floats, repeats: int) -> tuple[Floats, Floats]:
     """A tier's rows and right-hand side, with independent errors of 1 if `shares` are true."""
-    places = rows @ shares
+    places, right = rows @ shares, np.array(totals.cells) / totals.reports
+    if repeats == 1:
+        # Multinomial places: residuals add up to 0, as shares to 1, and are weighted one by one.
+        weights = np.sqrt(totals.reports / places)
+        return rows * weights[:, None], right * weights
     joint = rows @ (shares[:, None] * rows.T)
     covariance = np.diag(places) - joint + repeats * (joint - np.outer(places, places))
     # Places add up to all reports, so the result does not depend on the sum.
     covariance += np.full_like(covariance, float(places.mean()))
     factor = np.linalg.cholesky(covariance / totals.reports)
-    right = np.array(totals.cells) / totals.reports
     both = np.linalg.solve(factor, np.column_stack([rows, right]))
     return both[:, :-1], both[:, -1]

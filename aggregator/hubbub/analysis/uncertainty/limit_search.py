@@ -5,7 +5,11 @@ from math import isfinite
 
 
 def crossing(
-    excess: Callable[[float], float], inside: float, outside: float, precision: float
+    excess: Callable[[float], float],
+    inside: float,
+    outside: float,
+    precision: float,
+    slope: float = 0.0,
 ) -> tuple[float, float]:
     """Two places at most `precision` apart, from `inside` to `outside`, with the limit between.
 
@@ -17,6 +21,7 @@ def crossing(
         inside: a place where the excess is 0 or less.
         outside: a place where it is above 0; below `inside`, or above.
         precision: largest distance of the two places that are returned.
+        slope: approximate growth of the excess from one place to the next; 0 if it is unknown.
     """
     guess = before = (inside + outside) / 2
     latest, calls = float("inf"), 0
@@ -29,5 +34,7 @@ def crossing(
         guess = (inside + outside) / 2
         if isfinite(latest - former) and latest != former and calls % 3:
             guess = place - latest * (place - before) / (latest - former)
+        elif slope and calls == 1 and isfinite(latest):
+            guess = place - latest / slope
         before = place
     return inside, outside
