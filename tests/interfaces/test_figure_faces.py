@@ -112,6 +112,8 @@ def test_an_export_of_figures_refuses_what_figures_lack(address: str, lacking: s
     response = web.get(f"{address}/v1/metrics/use/export?{lacking}")
     assert response.status_code == 400
     assert lacking.partition("=")[0] in response.json()["detail"]
+    refused = web.get(f"{address}/v1/metrics/use/estimates?percentile=50").json()["detail"]
+    assert refused.endswith('leave "percentile" out; it has figures: hubbub figures use')
 
 
 def test_active_devices_are_counted_in_running_and_complete_windows(address: str) -> None:

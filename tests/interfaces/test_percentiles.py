@@ -196,7 +196,7 @@ def test_an_invalid_percentile_is_refused_with_a_sentence(home: House, percentil
 @pytest.mark.parametrize(
     ("metric", "parameters", "reason"),
     [
-        ("theme", {"percentile": "50"}, "has no ranges from which percentiles"),
+        ("theme", {"percentile": "50"}, "only numbers have percentiles, other values have shares"),
         ("seconds", {"percentile": "50"}, "has no ranges from which percentiles"),
         ("seconds", {"below": "50"}, "has no ranges from which percentiles"),
         ("launches", {"below": "24"}, "outside (0, 24)"),

@@ -21,6 +21,7 @@ from hubbub.analysis.uncertainty.intervals import anytime_confidence
 from hubbub.analysis.value_estimates import Mean
 from hubbub.authoring.crowds.accountant import expected_dummies, named_dummies
 from hubbub.catalog import Metric, reports_of_one
+from hubbub.catalog.values.past_kind import PastKind
 from hubbub.catalog.values.value_kind import OTHER
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
@@ -190,10 +191,14 @@ def estimate_range(
 def ranks_for(metric: Metric, query: EstimateQuery, ranks: Ranks | None) -> Ranks | None:
     """The ranks, if any. Raises BadParameter if there are none, and the query needs them."""
     if ranks is None and (query.percentiles or query.below):
+        remedy = ', or give the number edges, or mechanism = "wave" or "haar"'
+        if isinstance(metric.value_kind, PastKind):
+            remedy = f"; it has figures: hubbub figures {metric.name}"
+        elif number_range(metric) is None:
+            remedy = "; only numbers have percentiles, other values have shares"
         raise BadParameter(
             f'metric "{metric.name}" has no ranges from which percentiles are computed; '
-            f'leave "{"percentile" if query.percentiles else "below"}" out, or give a number '
-            'edges, or mechanism = "wave" or "haar"'
+            f'leave "{"percentile" if query.percentiles else "below"}" out{remedy}'
         )
     return ranks
 

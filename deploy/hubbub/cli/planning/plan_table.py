@@ -12,6 +12,7 @@ from typing import Any, Final
 from hubbub.analysis.strings.tree_search import detectable_share
 from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.discovery import counting
+from hubbub.catalog.values.past_kind import PastKind
 from hubbub.cli.terminal.output import listing, say
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
@@ -29,8 +30,11 @@ _POINTS: Final = 25
 def _domain_text(question: MetricDraft, metric: Metric | None) -> str:
     if metric and metric.edges:
         return f"a number in {question.size:,} ranges"
+    noun = "listed values"
+    if metric and isinstance(metric.value_kind, PastKind):
+        noun = f"values ({metric.kind})"
     return {
-        "values": f"{question.size:,} listed values",
+        "values": f"{question.size:,} {noun}",
         "strings": f"any string, with {question.size:,} candidates",
         "mean": f"the mean of a number in [{question.low:g}, {question.high:g}]",
         "ranges": f"{question.size:,} buckets of [{question.low:g}, {question.high:g}]",
