@@ -56,14 +56,15 @@ def test_an_experiment_is_the_same_from_every_face(address: str, capsys: Capture
         assert rows[key]["low"] <= truth <= rows[key]["high"]
         assert rows[key]["shown"] == bool(truth)
     assert "took: control 10,000, new 10,000; they fit their weights" in by_http["sizes"]
-    assert "took, p50: new is lower by" in by_http["verdict"]
     assert " s is shown with a chance of 80%): between -5.0" in by_http["verdict"]
     answer = hubbub.notebook.connect(address).experiment("new_menu")
     assert answer.document == by_http
     words = ["experiment", "new_menu", "--url", address]
     assert document_of(capsys, *words, "--format", "json") == by_http
     output = output_of(capsys, *words)
-    for sentence in (by_http["verdict"], by_http["sizes"]):
+    lines = by_http["verdict"].splitlines()
+    assert lines[0].startswith("took, p50: new is lower by")
+    for sentence in (*lines, by_http["sizes"]):
         assert sentence in output
         assert sentence in answer._repr_html_()
     refused = refusal_of(capsys, "experiment", "saved", "--url", address)
@@ -79,6 +80,8 @@ def test_a_breakdown_by_arm_is_valid_for_one_look_on_every_face(
     assert "hubbub experiment new_menu" in note
     assert note in output_of(capsys, "breakdown", "saved", "--url", address)
     assert html.escape(note) in connection.breakdown("saved")._repr_html_()
+    ranges = output_of(capsys, "breakdown", "took", "--url", address)
+    assert "ranges that do not differ from all others beyond chance; --format csv" in ranges
 
 
 @pytest.mark.parametrize("width", [pytest.param(390, marks=pytest.mark.thorough), 1200])

@@ -317,7 +317,8 @@ class Answer(Sequence[Row]):
             f"not only from honest reports: {finding}" for finding in document.get("findings", ())
         ]
         notes += document.get("notes", ())
-        notes += [document[name] for name in ("sizes", "verdict") if name in document]
+        for name in ("sizes", "verdict"):
+            notes += document.get(name, "").splitlines()
         notes += percentile_sentences(document)
         notes += trend_sentences(document)
         if "association" in document:

@@ -87,7 +87,7 @@ class Experimented:
         ratio_fits: whether the sizes fit the weights.
         sizes: p-value and fit in words.
         confidence: of all intervals of all looks together.
-        verdict: in words, with the metrics that have no answer yet.
+        verdict: in words, a line for each effect and for each metric without an answer yet.
     """
 
     experiment: str
@@ -236,7 +236,7 @@ async def experimented(
         ratio_p_value=p_value,
         ratio_fits=fits,
         sizes=_sizes_sentence(arms_by_metric, p_value, fits=fits),
-        verdict=" ".join(_sentences(experiment, values, unanswered, reports=reports, fits=fits)),
+        verdict="\n".join(_sentences(experiment, values, unanswered, reports=reports, fits=fits)),
         notice=query.notice,
         arms=[row for arms in arms_by_metric for row in arms.sizes],
         values=values,

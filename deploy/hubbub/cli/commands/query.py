@@ -6,7 +6,9 @@ from shutil import get_terminal_size
 from typing import Any, Final
 
 from hubbub.cli.terminal.answer_tables import (
+    RANGES,
     say_below,
+    say_left_out,
     say_notice,
     show_changes,
     show_estimates,
@@ -16,7 +18,7 @@ from hubbub.cli.terminal.answer_tables import (
     show_top,
     show_trend,
 )
-from hubbub.cli.terminal.output import explain, say, table
+from hubbub.cli.terminal.output import explain, table
 from hubbub.cli.terminal.percentile_and_candidate_options import PercentileOptions, flatten, list_of
 from hubbub.cli.terminal.query_options import (
     OR_PART,
@@ -190,7 +192,7 @@ def _show_experiment(answer: Document) -> None:
         say_notice(answer)
     explain(answer["sizes"])
     say_below("experiment", answer)
-    say(answer["verdict"])
+    explain(answer["verdict"])
 
 
 @command(
@@ -211,6 +213,10 @@ def _breakdown(
 def show_breakdown(answer: Document) -> None:
     """Shows the shares of every part with intervals, and parts without an answer."""
     table_rows = all_rows = rows("breakdown", answer)
+    left_out = 0
+    if len(all_rows) > RANGES and any(part["percentiles"] for part in answer["parts"]):
+        all_rows = [row for row in all_rows if row["stands_out"]]
+        left_out, table_rows = len(table_rows) - len(all_rows), all_rows
     if len(all_rows) > _MAX_ROWS:
         table_rows = sorted(
             all_rows, key=lambda row: _NEVER if row["p_value"] is None else row["p_value"]
@@ -225,6 +231,7 @@ def show_breakdown(answer: Document) -> None:
         f"{answer['dates']}",
         table_rows[:_MAX_ROWS],
     )
+    say_left_out(left_out, "that do not differ from all others beyond chance")
     if len(all_rows) > _MAX_ROWS:
         explain(
             f"largest differences first; {len(all_rows) - _MAX_ROWS:,} more: --format csv shows all"

@@ -20,7 +20,7 @@ Intervals = Sequence[tuple[float, float, float]]
 # Larger tables belong in a file; json, csv and parquet have all rows.
 _ROWS: Final = 50
 # Of more ranges of a number, those that may be empty, or did not change, are left out.
-_RANGES: Final = 16
+RANGES: Final = 16
 _PICTURE: Final = " "
 _ABOVE_SPARKS: Final = "by epoch"
 _NARROWEST: Final = 12
@@ -68,7 +68,7 @@ def show_estimates(answer: Answer) -> None:
     if answer["kind"] == "values" and not (has_ranges or answer.get("figures")):
         values = sorted(values, key=lambda value: value["rank"])
     table_rows = values
-    if has_ranges and len(values) > _RANGES:
+    if has_ranges and len(values) > RANGES:
         table_rows = [value for value in values if value["low"] > 0]
     left_out, table_rows = len(values) - len(table_rows), table_rows[:_ROWS]
     show_table(
@@ -80,11 +80,7 @@ def show_estimates(answer: Answer) -> None:
         below=percentile_sentences(answer),
     )
     say_below("estimates", answer, table_rows)
-    if left_out:
-        explain(
-            f"left out: {several(left_out, 'range')} whose intervals reach 0; --format csv shows "
-            "them all"
-        )
+    say_left_out(left_out, "whose intervals reach 0")
     _say_hidden_rows(len(values) - left_out)
 
 
@@ -121,6 +117,12 @@ def say_below(question: QueryName, answer: Answer, table_rows: Sequence[Row] = (
         explain(sentence)
 
 
+def say_left_out(count: int, why: str) -> None:
+    """Prints how many ranges a table leaves out, and why; nothing for none."""
+    if count:
+        explain(f"left out: {several(count, 'range')} {why}; --format csv shows them all")
+
+
 def show_top(answer: Answer) -> None:
     """Shows the most frequent values, and the confidence in their order."""
     values = rows("top", answer)
@@ -132,10 +134,10 @@ def show_top(answer: Answer) -> None:
 def show_changes(answer: Answer) -> None:
     """Shows the changes between two ranges, the most significant first."""
     changes = sorted(rows("compare", answer), key=lambda change: change["p_value"])
-    left_out = []
-    if answer["percentiles"] and len(changes) > _RANGES:
-        left_out = [change for change in changes if not change["changed"]]
-        changes = [change for change in changes if change["changed"]]
+    left_out = 0
+    if answer["percentiles"] and len(changes) > RANGES:
+        changed = [change for change in changes if change["changed"]]
+        left_out, changes = len(changes) - len(changed), changed
     show_table(
         "compare",
         answer,
@@ -145,11 +147,7 @@ def show_changes(answer: Answer) -> None:
         below=percentile_sentences(answer),
     )
     say_below("compare", answer)
-    if left_out:
-        explain(
-            f"left out: {several(len(left_out), 'range')} that did not change beyond chance; "
-            "--format csv shows them all"
-        )
+    say_left_out(left_out, "that did not change beyond chance")
     _say_hidden_rows(len(changes))
 
 

@@ -15,7 +15,7 @@ export async function showExperiment({ name, experiment, unit }, { confidence })
     table = h("table");
   const rows = answer.values.filter((row) => row.metric === name);
   $("tried").replaceChildren(
-    h("p", { class: answer.ratio_fits ? null : "note bad" }, printable(answer.verdict, LONGEST)),
+    ...answer.verdict.split("\n").map((line) => h("p", { class: answer.ratio_fits ? null : "note bad" }, printable(line, LONGEST))),
     h("p", { class: "muted" }, `${printable(answer.sizes, LONGEST)}. All intervals of all looks hold together.${noticeText(answer)}`),
     rows.length ? h("figure", {}, drawing) : "",
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of effects" }, table),
