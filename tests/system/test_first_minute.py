@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from hubbub.installation.child_process import free_port
 from tests.support.clean_environment import CALLER
 from tests.support.development_server import MORE_PORTS
 from tests.support.moment import far_from_midnight
+from tests.support.programs import build_wheels
 from tests.support.waiting import HANG_SECONDS, eventually
 
 pytestmark = pytest.mark.thorough
@@ -25,16 +25,6 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorial" / "first-minute.md"
 BLOCK = re.compile(r'^```(\w+)(?: title="(.*?)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 FIRST_PORT = 7000 + 70
-
-
-def _wheels(folder: Path) -> tuple[Path, Path]:
-    """The client's and the other's, built as a release is."""
-    build = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    command = [sys.executable, *build, "--wheel-dir", str(folder), str(ROOT / "client"), str(ROOT)]
-    subprocess.run(command, check=True, env=CALLER)
-    [client] = folder.glob("hubbub_client-*.whl")
-    [wheel] = folder.glob("hubbub-*.whl")
-    return client, wheel
 
 
 def _without_checkout(folder: Path) -> Path:
@@ -67,7 +57,7 @@ def _shape(text: str) -> str:
 def test_the_first_minute_works_as_it_stands(tmp_path: Path) -> None:
     far_from_midnight()
     port, home = free_port(*MORE_PORTS), tmp_path / "home"
-    (client, wheel), here = _wheels(tmp_path), tmp_path / "empty"
+    (client, wheel), here = build_wheels(tmp_path), tmp_path / "empty"
     home.mkdir()
     here.mkdir()
     text = PAGE.read_text().replace("../hubbub[local]", f"{wheel}[local]")
