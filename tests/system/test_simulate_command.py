@@ -338,10 +338,10 @@ def catalog_folder(folder: Path) -> Path:
 
 
 def _rehearsal_output(capsys: Capture, metric: str, truth: str, *more: str) -> tuple[Any, str]:
-    """The document of a rehearsal, and what people read of two runs."""
+    """The document of a rehearsal, and what people read of one run."""
     arguments = _simulation(metric, truth, "--seed", "4", *more)
     document = document_of(capsys, *arguments, "--json")
-    return document, output_of(capsys, *arguments, "--runs", "2")
+    return document, output_of(capsys, *arguments, "--runs", "1")
 
 
 @pytest.mark.usefixtures("catalog_folder")
