@@ -381,7 +381,7 @@ def test_persons_reports_leave_by_a_client_that_can_ask_for_their_consent(
     assert (shuffler.reports(), other.dropped) == ([], {"disabled": 1})
 
 
-VISITORS, WORKERS = 2_000, 4
+VISITORS, WORKERS = 1_000, 4
 
 
 @pytest.mark.thorough
@@ -415,7 +415,7 @@ def test_estimates_of_visitors_hold_with_four_workers(
     counts = Counter(code for record in records for code in layout.cells(record.payload))
     says_truth = math.exp(4) / (math.exp(4) + 2)
     lies = 1 / (math.exp(4) + 2)
-    for code, people in enumerate((1_500, 500, 0)):
+    for code, people in enumerate((750, 250, 0)):
         mean = people * says_truth + (VISITORS - people) * lies
         variance = people * says_truth * (1 - says_truth) + (VISITORS - people) * lies * (1 - lies)
         assert abs(counts[code] - mean) < MOST * math.sqrt(variance)
