@@ -112,7 +112,7 @@ class House:
     """A context manager: all of it runs inside, and what ends is started again."""
 
     AGGREGATORS = 2
-    REPORTS_A_SECOND = 60  # of each device
+    REPORTS_A_SECOND = 40  # of each device
     REDIS_REPLICAS = 0  # that must have a write before it counts
     CATALOG = CATALOG
     MORE_KILLED: ClassVar[Mapping[str, int]] = {}  # as faults.KILLED has them
