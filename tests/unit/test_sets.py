@@ -96,7 +96,7 @@ def test_a_mechanism_for_single_values_refuses_sets(tmp_path: Path) -> None:
     with pytest.raises(CatalogInvalid, match="grr is for a single value"):
         read_catalog(path)
     path.write_text((TABLE + SETS.replace('kind = "set"\n', "")).replace('"auto"', '"privset"'))
-    with pytest.raises(CatalogInvalid, match='privset is of sets; write kind = "set"'):
+    with pytest.raises(CatalogInvalid, match='privset is for sets; write kind = "set"'):
         read_catalog(path)
 
 

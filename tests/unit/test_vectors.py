@@ -315,7 +315,7 @@ def test_kind_and_mechanism_must_agree() -> None:
         (
             TABLE.replace('kind = "vector"', "").replace("auto", "vector.codes"),
             'values = ["a", "b"]',
-            'vector.codes is of vectors; write kind = "vector"',
+            'vector.codes is for vectors; write kind = "vector"',
         ),
     ):
         with pytest.raises(CatalogInvalid) as error:
