@@ -219,45 +219,49 @@ def test_strings_are_found_among_candidates(run: LocalRun) -> None:
 
 @pytest.mark.thorough
 def test_killed_services_lose_nothing_and_count_nothing_twice(own_run: LocalRun) -> None:
-    """SIGKILL of the aggregator, with which its opening processes end, since they hold the private
-    keys; with batches in flight, of the shuffler and both Redis servers; then everything starts
-    again."""
-    _report(own_run, "theme", ["dark"] * 60)
-    eventually(lambda: _terms(own_run)["counted"])
-    aggregator = own_run._children[0].process
-    children = Path(f"/proc/{aggregator.pid}/task/{aggregator.pid}/children")
-    openers = children.read_text().split() if children.exists() else []
-    assert openers or not children.exists()
-    aggregator.kill()
-    aggregator.wait()
-
-    def alive() -> list[str]:
-        return [pid for pid in openers if Path(f"/proc/{pid}/exe").exists()]
-
-    eventually(lambda: not alive(), alive)
-    _report(own_run, "theme", ["dark"] * 40)
-    with redis.Redis.from_url(own_run.shuffler_redis) as pool:
-        flying = eventually(lambda: pool.keys("shuffler:batch:*"))
-    assert len(flying) >= 1
-    own_run._children[1].process.kill()
-    own_run._children[1].process.wait()
-    with pytest.raises(ServiceUnavailable, match="aggregator ended with code -9"):
-        own_run.check()
-    for server in own_run._redis:
-        server.child.process.kill()
-        server.child.process.wait()
+    """At SIGTERM both end by themselves. Then SIGKILL of the aggregator, with which its opening
+    processes end, since they hold the private keys; with batches in flight, of the shuffler and
+    both Redis servers. Everything starts again after each."""
+    _report(own_run, "theme", ["dark"] * 30)
+    for child in reversed(own_run._children):
+        child.process.terminate()
+        assert child.process.wait() == 0
     own_run.stop()
-    home = own_run.home
-    with LocalRun(
-        home, Catalog(shuffler="", metrics=dict(own_run.bundle.metrics)), Ports.free()
-    ) as again:
-        with redis.Redis.from_url(again.shuffler_redis) as pool:
+    with own_run:
+        before = _terms(own_run)
+        assert before["acknowledged"] == 30
+        _report(own_run, "theme", ["dark"] * 60)
+        eventually(lambda: _terms(own_run)["counted"] > before["counted"])
+        aggregator = own_run._children[0].process
+        children = Path(f"/proc/{aggregator.pid}/task/{aggregator.pid}/children")
+        openers = children.read_text().split() if children.exists() else []
+        assert openers or not children.exists()
+        aggregator.kill()
+        aggregator.wait()
+
+        def alive() -> list[str]:
+            return [pid for pid in openers if Path(f"/proc/{pid}/exe").exists()]
+
+        eventually(lambda: not alive(), alive)
+        _report(own_run, "theme", ["dark"] * 40)
+        with redis.Redis.from_url(own_run.shuffler_redis) as pool:
+            flying = eventually(lambda: pool.keys("shuffler:batch:*"))
+        assert len(flying) >= 1
+        own_run._children[1].process.kill()
+        own_run._children[1].process.wait()
+        with pytest.raises(ServiceUnavailable, match="aggregator ended with code -9"):
+            own_run.check()
+        for server in own_run._redis:
+            server.child.process.kill()
+            server.child.process.wait()
+    with own_run:
+        with redis.Redis.from_url(own_run.shuffler_redis) as pool:
             assert {key for key in flying if pool.exists(key)} <= set(flying)
-        close_epochs(again.shuffler_redis)
-        terms = _wait(again, acknowledged=100, counted=100, pooled=0, in_flight=0)
+        close_epochs(own_run.shuffler_redis)
+        terms = _wait(own_run, acknowledged=130, counted=130, pooled=0, in_flight=0)
         assert terms["duplicate"] == terms["withheld"] == 0
-        estimates = estimate(again.endpoints, "theme")
-        assert estimates.reports == 100
+        estimates = estimate(own_run.endpoints, "theme")
+        assert estimates.reports == 130
 
 
 @pytest.mark.thorough
@@ -391,22 +395,6 @@ def test_a_certificate_is_valid_only_for_its_own_role(run: LocalRun) -> None:
             with pytest.raises(grpc.RpcError) as caught:
                 call(channel)
             assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED, role
-
-
-@pytest.mark.thorough
-def test_a_service_ends_gracefully_at_sigterm(own_run: LocalRun) -> None:
-    """Both end by themselves with 0, and what was acknowledged is there at the next start."""
-    _report(own_run, "theme", ["dark"] * 70)
-    _wait(own_run, acknowledged=70)
-    for child in reversed(own_run._children):
-        child.process.terminate()
-        assert child.process.wait() == 0
-    own_run.stop()
-    with LocalRun(
-        own_run.home, Catalog(shuffler="", metrics=dict(own_run.bundle.metrics)), Ports.free()
-    ) as again:
-        close_epochs(again.shuffler_redis)
-        _wait(again, acknowledged=70, counted=70, pooled=0, in_flight=0)
 
 
 @pytest.mark.thorough
