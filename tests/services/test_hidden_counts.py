@@ -305,13 +305,13 @@ NAMES = ("theme", "crash", "launch", "diet", "health", "faith")
 def test_an_attacker_with_all_counts_and_connection_times_guesses_the_metric_at_chance(
     table: StreamTable, redis_url: str
 ) -> None:
-    """An attacker's notebook: 600 devices, six metrics, a look after every report.
+    """An attacker's notebook: 240 devices, six metrics, a look after every report.
 
     Each look takes every term that any face shows, and guesses the stream of which one grew.
     """
     plain = replace(table.streams["theme"], noise=None, mix="pool", min_batch=50)
     streams = dict.fromkeys(NAMES, plain)
-    reported = Random(0).choices(NAMES, k=600)
+    reported = Random(0).choices(NAMES, k=240)
 
     async def right_guesses(*, development: bool) -> int:
         server = await connect_redis(redis_url)
@@ -334,9 +334,9 @@ def test_an_attacker_with_all_counts_and_connection_times_guesses_the_metric_at_
         await server.close()
         return hits
 
-    chance, sigma = 600 / 6, (600 / 6 * 5 / 6) ** 0.5
+    chance, sigma = 240 / 6, (240 / 6 * 5 / 6) ** 0.5
     assert abs(asyncio.run(right_guesses(development=False)) - chance) <= 3 * sigma
-    assert asyncio.run(right_guesses(development=True)) == 600, (
+    assert asyncio.run(right_guesses(development=True)) == 240, (
         "where counts are live it finds everybody"
     )
 
