@@ -138,7 +138,7 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
     difference, sides, hidden = new - old, None, None
     if before.figures and after.figures:
         sides = _Sides([(before, before.figures), (after, after.figures)])
-        stderr = np.sqrt(sides.variances.sum(axis=0))
+        stderr = np.sqrt(sides.variances[0] + sides.variances[1])
         scores, hidden = _scores_without_change(sides, difference)
     else:
         stderr = np.sqrt(_variance(before) + _variance(after))
@@ -146,24 +146,24 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
     p = 2 * ndtr(-np.abs(scores))
     # An interval with a higher confidence than the marks could contain 0 for a marked value.
     changed = stand_out(p, min(FALSE_DISCOVERY_RATE, 1 - before.confidence))
-    if together:
-        near = far = np.full_like(p, reach_of(before.confidence))
-    else:
-        near, far = _reaches(p, changed, before.confidence)
     rises = difference >= 0
-    lower, upper = np.where(rises, near, far), np.where(rises, far, near)
+    if together:
+        reaches = np.full((2, len(p)), reach_of(before.confidence))
+    else:
+        ends = _reaches(p, changed, before.confidence)
+        reaches = np.where(rises, ends, ends[::-1])
     if sides:
         if hidden:
-            lower, upper = (reach_of_worth(reach, hidden) for reach in (lower, upper))
-        low, high = _difference_ends(sides, lower, upper)
-        # For a marked value the nearer end is at least one report away from 0.
-        least = np.minimum(np.abs(difference), 1 / sides.reports.min())
-        np.maximum(low, least, out=low, where=changed & rises)
-        np.minimum(high, -least, out=high, where=changed & ~rises)
+            reaches = np.array([reach_of_worth(reach, hidden) for reach in reaches])
+        low, high = _difference_ends(sides, reaches)
+        if changed.any():  # the nearer end is at least one report away from 0
+            least = np.minimum(np.abs(difference), 1 / sides.reports.min())
+            np.maximum(low, least, out=low, where=changed & rises)
+            np.minimum(high, -least, out=high, where=changed & ~rises)
     else:
         widest = before.span[1] - before.span[0] if before.span else 1.0
-        low = np.maximum(difference - lower * stderr, -widest)
-        high = np.minimum(difference + upper * stderr, widest)
+        low = np.maximum(difference - reaches[0] * stderr, -widest)
+        high = np.minimum(difference + reaches[1] * stderr, widest)
     return records(
         Change,
         names,
@@ -178,17 +178,17 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
     )
 
 
-def _reaches(p: Floats, changed: Mask, confidence: float) -> tuple[Floats, Floats]:
+def _reaches(p: Floats, changed: Mask, confidence: float) -> Floats:
     """Standard errors to the end nearer to 0 and to the other end, of values with these p-values.
 
     To the nearer end by the value's place in the list, as in `ranked`; changed values all take the
     place of the last of them (Benjamini and Yekutieli 2005), so that intervals exclude 0. Of an
     unchanged value the other end has the rest of the error rate.
     """
-    places = np.where(changed, changed.sum(), p.argsort(kind="stable").argsort() + 1)
-    shares = places / max(len(p), 1)
+    shares = np.maximum(p.argsort(kind="stable").argsort() + 1, changed.sum()) / max(len(p), 1)
     far_reach = -ndtri((1 - confidence) * (1 - shares / 2))
-    return selection_reach(shares, confidence), np.where(changed, reach_of(confidence), far_reach)
+    far_reach[changed] = reach_of(confidence)
+    return np.array([selection_reach(shares, confidence), far_reach])
 
 
 def _scores(differences: Floats, stderrs: Floats) -> Floats:
@@ -205,25 +205,25 @@ class _Sides:
     """Shares of the population on both sides, as by `ValueEstimates.of_shares`.
 
     Both sides at once, since a call of numpy costs more than its work on a few values: arrays have
-    shape (2, values), or (2, 1). `variances` are of the shares, other errors in reports; `each` has
-    the figures of a side, its number of reports, and that of a device.
+    shape (2, values). `variances` are of the shares, other errors in reports; `each` has the
+    figures of a side, its number of reports, and that of a device.
     """
 
     def __init__(self, answers: Sequence[tuple[Answer, ValueEstimates]]) -> None:
         self.each = [
             (figures, max(answer.reports, 1), answer.repeats) for answer, figures in answers
         ]
-        self.reports = np.array([[float(reports)] for _, reports, _ in self.each])
-        further = [
-            (*figures.share_law(reports, repeats), figures.curvature)
-            for figures, reports, repeats in self.each
-        ]
-        further_growth, further_curvature, curvature = np.array(further).T[..., None]
         self.estimates, stderrs, self.absent, growth = np.array(
             [(side.estimates, side.stderrs, side.absent, side.growth) for side, _, _ in self.each]
         ).swapaxes(0, 1)
-        counts = np.minimum(np.maximum(self.estimates, 0.0), self.reports)
-        square = stderrs**2 + further_growth * counts - further_curvature * counts**2
+        numbers = [
+            (*figures.share_law(reports, repeats), figures.curvature, reports)
+            for figures, reports, repeats in self.each
+        ]
+        columns = np.array(numbers).T[..., None] + np.zeros_like(stderrs)
+        further_growth, further_curvature, curvature, self.reports = columns
+        self.counts = np.minimum(np.maximum(self.estimates, 0.0), self.reports)
+        square = stderrs**2 + further_growth * self.counts - further_curvature * self.counts**2
         self.variances = np.maximum(square, 0.0) / self.reports**2
         self.growth, self.curvature = growth + further_growth, curvature + further_curvature
 
@@ -238,24 +238,23 @@ def _scores_without_change(
     the shares of the differences' variances from either side's secret number of dummies, if any.
     """
     reports = sides.reports
-    share = sides.estimates.sum(axis=0) / reports.sum()
+    share = (sides.estimates[0] + sides.estimates[1]) / (reports[0] + reports[1])
     share = np.minimum(np.maximum(share, 0.0), 1.0)
     counts = share * reports
     square = sides.absent**2 + sides.growth * counts - sides.curvature * counts**2
     variances = np.maximum(square, 0.0) / reports**2
-    total = variances.sum(axis=0)
+    total = variances[0] + variances[1]
     stderr = np.sqrt(total)
-    scores = _scores(np.abs(differences), stderr)
+    scores = np.abs(differences) / np.maximum(stderr, _TINY)
     # The third moment of a difference is that of one side less that of the other.
-    direction = np.where(differences >= 0, 1.0, -1.0)
+    direction = np.copysign(1.0, differences)
     tails = [_skew(figures) for figures, _, _ in sides.each]
     if any(tails):
         declines = [[side.skewness_decline * (repeats <= 1)] for side, _, repeats in sides.each]
-        skewness = np.minimum(np.maximum(1 - np.array(declines) * share, -1.0), 1.0)
+        skewness = np.maximum(1 - np.array(declines) * share, -1.0)
         weights = skewness * variances * sides.absent / (reports * np.maximum(stderr**3, _TINY))
-        weights *= np.array([-direction, direction])
-        pairs = [(tail, weight) for tail, weight in zip(tails, weights, strict=True) if tail]
-        scores = _equivalent_scores(scores, pairs)
+        weights[0] *= -1
+        scores = _equivalent_scores(scores, tails, weights * direction)
     hidden = None
     if any(figures.number_variance or figures.noise_variance for figures, _, _ in sides.each):
         old_part, new_part = (
@@ -280,57 +279,52 @@ def _skew(figures: ValueEstimates) -> Tail | None:
     return None if figures.tail is None or figures.tail.down else figures.tail
 
 
-def _equivalent_scores(scores: Floats, tails: Sequence[tuple[Tail, Floats]]) -> Floats:
+def _equivalent_scores(scores: Floats, tails: Sequence[Tail | None], weights: Floats) -> Floats:
     """Normal scores as improbable as the difference of sides with these tails.
 
-    Of each side its tail, and how much of it is in the difference's, negative if opposite.
+    `weights` is how much of each tail is in the difference's, negative if opposite.
     """
-    # Usual if both sides are equally large, since their tails cancel.
-    weights = np.array([weight for _, weight in tails])
-    at_scores = np.array([tail.excess(scores) for tail, _ in tails])
-    if not ((weights * at_scores).sum(axis=0) > 0).any():
+    tables = [tail.worth if tail else np.empty(0) for tail in tails]
+    # Usual if both sides are equally large: one tail, which is in neither direction.
+    if np.array_equal(tables[0], tables[1]) and not (weights[0] + weights[1] > 0).any():
         return scores
-    worth = [tail.worth[:: 1 + len(tail.worth) // _KNOTS] for tail, _ in tails]
-    knots = np.sort(np.concatenate([np.array([0.0, scores.max() + 1]), *worth]))
+    ends = np.array([0.0, scores.max(initial=0.0) + 1])
+    worth = [table[:: 1 + len(table) // _KNOTS] for table in tables]
+    knots = np.sort(np.concatenate([ends, *worth]))
     # One 0 at most, from which the knots rise.
-    knots = knots[knots.searchsorted(0.0, side="right") - 1 :]
-    excess = np.array([tail.excess(knots) for tail, _ in tails])
-    parts = []
+    first, last = knots.searchsorted(ends, side="right")
+    knots = knots[first - 1 : last]
+    excess = np.array([tail.excess(knots) if tail else 0 * knots for tail in tails])
+    answer = np.empty_like(scores)
     for start in range(0, len(scores), _AT_ONCE):
         rows = slice(start, start + _AT_ONCE)
         reached = weights[:, rows].T @ excess
         np.maximum(reached, 0.0, out=reached)
         reached += knots
         # Of each score, the knots before and after it.
-        after = np.maximum((reached >= scores[rows, None]).argmax(axis=1), 1)
-        before, row = after - 1, np.arange(len(after))
-        low, high = reached[row, before], reached[row, after]
+        following = np.maximum((reached >= scores[rows, None]).argmax(axis=1), 1)
+        places = np.array([following - 1, following])
+        (low, high), (before, after) = reached[np.arange(len(following)), places], knots[places]
         part = (scores[rows] - low) / np.maximum(high - low, _TINY)
-        parts.append(knots[before] + part * (knots[after] - knots[before]))
-    answer: Floats = np.maximum(np.concatenate(parts), 0.0)
-    return answer
+        answer[rows] = before + part * (after - before)
+    return np.maximum(answer, 0.0)
 
 
-def _difference_ends(
-    sides: _Sides, lower_reach: Floats, upper_reach: Floats
-) -> tuple[Floats, Floats]:
+def _difference_ends(sides: _Sides, reaches: Floats) -> tuple[Floats, Floats]:
     """Ends of the differences, from the ends of either side."""
-    downs, ups = np.array([upper_reach, lower_reach]), np.array([lower_reach, upper_reach])
-    reports, estimates = sides.reports, sides.estimates
+    downs, ups = reaches[::-1], reaches
     laws = [
         figures.count_law
         for figures, _, repeats in sides.each
         if figures.count_law and not figures.count_law.dummies and repeats <= 1
     ]
     if len(laws) == len(sides.each):
-        counts = np.minimum(np.maximum(estimates, 0.0), reports)
-        low, high = equal_chance_ends(laws, counts, downs, ups)
+        low, high = equal_chance_ends(laws, sides.counts, downs, ups)
     elif not any(figures.count_law or _skew(figures) for figures, _, _ in sides.each):
-        counts = np.minimum(np.maximum(estimates, 0.0), reports)
         error = sides.absent, sides.growth, sides.curvature
         half_steps = np.array([[figures.step / 2] for figures, _, _ in sides.each])
-        low = end_of(counts, *error, -downs) - half_steps
-        high = end_of(counts, *error, ups) + half_steps
+        low = end_of(sides.counts, *error, -downs) - half_steps
+        high = end_of(sides.counts, *error, ups) + half_steps
     else:
         low, high = np.array(
             [
@@ -340,7 +334,8 @@ def _difference_ends(
                 for (figures, number, repeats), down, up in zip(sides.each, downs, ups, strict=True)
             ]
         ).transpose(1, 0, 2)
-    _, lows, highs = difference_of(np.array([estimates, low, high]) / reports, (0.0, 1.0))
+    counts = np.array([sides.estimates, low, high])
+    _, lows, highs = difference_of(counts / sides.reports, (0.0, 1.0))
     return lows, highs
 
 

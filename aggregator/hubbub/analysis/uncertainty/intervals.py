@@ -69,11 +69,11 @@ def selection_reach(
     As in `ValueEstimates.ranked`. `part` is the estimate's share, in (0, 1], of the variance of the
     quantity by which the list is ordered; only that part of its error is pushed up.
     """
-    plain = reach_of(confidence)
     pushed: Floats = -ndtri(places * ((1 - confidence) / 2))
     if part == 1:
         return pushed
-    even, own_scale, rest = -ndtri(places / 2), np.sqrt(part), np.sqrt(1 - part) * plain
+    even, own_scale = -ndtri(places / 2), np.sqrt(part)
+    rest = np.sqrt(1 - part) * reach_of(confidence)
     answer: Floats = own_scale * even + np.hypot(own_scale * (pushed - even), rest)
     return answer
 
@@ -174,7 +174,7 @@ def _both_reach(down: Floats, up: Floats, room_below: Floats, room_above: Floats
     # The point of an ellipse's quarter that is furthest along the diagonal, inside the range.
     fall = np.minimum(down**2 / np.hypot(down, up), room_below)
     rise = np.minimum(up * np.sqrt(np.maximum(1 - (fall / down) ** 2, 0.0)), room_above)
-    fall = np.minimum(down * np.sqrt(np.maximum(1 - (rise / up) ** 2, 0.0)), room_below)
+    fall = np.minimum(down * np.sqrt(1 - (rise / up) ** 2), room_below)
     return fall + rise
 
 
@@ -186,14 +186,14 @@ def _reaches_of(sides: Floats, ends: tuple[float, float]) -> tuple[Floats, Float
     down, up = clipped - low, high - clipped
     # An interval that the range cuts off reaches at least as far as in the other direction.
     cut_low, cut_high = low == ends[0], high == ends[1]
-    if cut_low.any() or cut_high.any():
+    if (cut_low | cut_high).any():
         cut_off = np.where(cut_low & cut_high, farthest, np.maximum(down, up))
         down, up = np.where(cut_low, cut_off, down), np.where(cut_high, cut_off, up)
     if outside.any():
         # An estimate outside the range has used up a part of the error already.
         above, below = np.maximum(outside, 0.0), np.maximum(-outside, 0.0)
         down, up = np.hypot(down, above) - above, np.hypot(up, below) - below
-    down, up = (np.minimum(np.maximum(reach, _NO_WIDTH), farthest) for reach in (down, up))
+    down, up = np.minimum(np.maximum(np.array([down, up]), _NO_WIDTH), farthest)
     return clipped, down, up
 
 
