@@ -454,7 +454,7 @@ def test_the_error_of_a_percentile_is_a_column_of_the_plan_and_drawn_once(
     capsys: Capture,
 ) -> None:
     words = ["plan", "--ranges", "8", "0", "8", "--epsilon", "1", "--reports", "10000"]
-    with patch("hubbub.cli.commands.plan.rank_error", wraps=rank_error) as drawing:
+    with patch("hubbub.simulation.percentile_goals.rank_error", wraps=rank_error) as drawing:
         lines = output_of(capsys, *words, "--percentile", "p95").splitlines()
     header = next(line for line in lines if "mechanism" in line)
     assert "p95 in rank" in header

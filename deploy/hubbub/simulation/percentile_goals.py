@@ -1,8 +1,9 @@
-"""The errors of a plan's percentiles, in rank, and whether a goal for them can be reached."""
+"""The errors of a plan's percentiles, in rank, for numbers spread evenly or as in a file."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from math import ceil, inf, isfinite, sqrt
+from math import ceil, inf, isfinite, nan, sqrt
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,8 @@ from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.privacy.metric_draft import MetricDraft
-from hubbub.privacy.planner import Row
+from hubbub.privacy.planner import Row, Target
+from hubbub.programs.text_files import read_text
 
 _DRAWINGS: Final = 2
 _MAX_DRAWN: Final = 1e8
@@ -44,6 +46,19 @@ def rank_error(
         return (below + above) / 2 + _half_part(percentile, shares)
 
     return float(np.sqrt(np.mean([half_width(each) ** 2 for each in percentiles])))
+
+
+def error_drawn_once(question: MetricDraft, percentiles: Sequence[float], shares: Floats) -> Target:
+    """The `rank_error` of a row, which is drawn once for each row, since that takes seconds."""
+    errors: dict[tuple[object, ...], float] = {}
+
+    def error_in_rank(plan_row: Row) -> float:
+        key = plan_row.mechanism, plan_row.reports, *sorted(plan_row.parameters.items())
+        if key not in errors:
+            errors[key] = rank_error(question, plan_row, percentiles, shares)
+        return errors[key]
+
+    return error_in_rank
 
 
 def share_errors(question: MetricDraft, plan_row: Row, shares: Floats) -> Callable[[float], float]:
@@ -109,6 +124,33 @@ def check_rank_goal(percentile: float, within: float | None, shares: Floats | No
             f"their edges, so --within must be above {half_part:.2g}; use "
             f"{ceil(4 * half_part / within * len(shares))} buckets"
         )
+
+
+def shares_of_file(path: Path, edges: Floats) -> Floats:
+    """Share of each part of the numbers in a file; numbers outside count at the nearer end.
+
+    Raises BadParameter, which names a line and not its content.
+    """
+    remedy = "write a number per line"
+    try:
+        lines = read_text(path).split("\n")
+    except ValueError as error:
+        raise BadParameter(f"--numbers {error}; give a file with a number per line") from error
+    numbers = list[float]()
+    for place, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            numbers.append(float(line))
+        except ValueError:
+            numbers.append(nan)
+        if not isfinite(numbers[-1]):
+            raise BadParameter(f"--numbers {path}: line {place}: is not a finite number; {remedy}")
+    if not numbers:
+        raise BadParameter(f"--numbers {path}: is empty; {remedy}")
+    counts, _ = np.histogram(np.clip(numbers, edges[0], edges[-1]), edges)
+    shares: Floats = counts / len(numbers)
+    return shares
 
 
 def _half_part(percentile: float, shares: Floats) -> float:

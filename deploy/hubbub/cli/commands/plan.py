@@ -4,7 +4,7 @@ import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from math import ceil, isfinite, nan
+from math import ceil, isfinite
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -60,8 +60,12 @@ from hubbub.privacy.planner import (
 )
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import Exclusive, Group, option, options
-from hubbub.programs.text_files import read_text
-from hubbub.simulation.percentile_goals import check_rank_goal, rank_error, share_errors
+from hubbub.simulation.percentile_goals import (
+    check_rank_goal,
+    error_drawn_once,
+    share_errors,
+    shares_of_file,
+)
 from hubbub.simulation.plan_simulation import simulate
 
 # The minimum batch of a planned metric; a larger one shows effects a little sooner.
@@ -185,7 +189,7 @@ def _plan(options: PlanOptions) -> None:
         parts = None if options.within is None else shares
         check_rank_goal(percentile, options.within or options.effect, parts)
     percentiles = _percentiles(options, metric)
-    error_in_rank = _error_in_rank(question, percentiles, shares)
+    error_in_rank = error_drawn_once(question, percentiles, shares)
     target = _target(options, question, metric, shares, error_in_rank if percentiles else None)
     rows, metric_row = _rows(options, question, metric, target), None
     # In a crowd, auto does not compare mechanisms.
@@ -251,19 +255,6 @@ def _row_json(row: Row) -> dict[str, Any]:
         name: None if isinstance(cell, float) and not isfinite(cell) else cell
         for name, cell in asdict(row).items()
     }
-
-
-def _error_in_rank(question: MetricDraft, percentiles: Sequence[float], shares: Floats) -> Target:
-    """The error of a row's percentiles, in rank, which is drawn once, since that takes seconds."""
-    errors: dict[tuple[object, ...], float] = {}
-
-    def error_in_rank(line: Row) -> float:
-        key = line.mechanism, line.reports, *sorted(line.parameters.items())
-        if key not in errors:
-            errors[key] = rank_error(question, line, percentiles, shares)
-        return errors[key]
-
-    return error_in_rank
 
 
 def _rows(
@@ -469,30 +460,7 @@ def _shares(options: PlanOptions, question: MetricDraft, metric: Metric | None) 
     """Share of each part, of the numbers in a file or of even ones."""
     if options.numbers is None:
         return question.even()
-    # An error names the line, not its content.
-    remedy = "write a number per line"
-    try:
-        lines = read_text(options.numbers).split("\n")
-    except ValueError as error:
-        raise BadParameter(f"--numbers {error}; give a file with a number per line") from error
-    numbers = list[float]()
-    for place, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            numbers.append(float(line))
-        except ValueError:
-            numbers.append(nan)
-        if not isfinite(numbers[-1]):
-            raise BadParameter(
-                f"--numbers {options.numbers}: line {place}: is not a finite number; {remedy}"
-            )
-    if not numbers:
-        raise BadParameter(f"--numbers {options.numbers}: is empty; {remedy}")
-    edges = np.linspace(question.low, question.high, question.size + 1)
     if metric is not None and metric.edges:
-        edges = np.array(metric.edges)
-    # Numbers outside the range count at the nearer end.
-    counts, _ = np.histogram(np.clip(numbers, edges[0], edges[-1]), edges)
-    shares: Floats = counts / len(numbers)
-    return shares
+        return shares_of_file(options.numbers, np.array(metric.edges))
+    edges = np.linspace(question.low, question.high, question.size + 1)
+    return shares_of_file(options.numbers, edges)
