@@ -28,7 +28,7 @@ export function flagsOf(answer, part, looked) {
   const waiting = answer.waiting ? ` ${count(answer.waiting)} reports wait at the shuffler.` : "";
   flags.push(
     answer.final
-      ? note("Final: these epochs take no more reports.", "good")
+      ? note("Final: these epochs accept no more reports.", "good")
       : note(`Not final: these epochs still accept reports.${waiting}`),
   );
   if (answer.others) {
@@ -128,7 +128,7 @@ export async function showEstimates(
     sentences.push("Lines across the bars: percentiles, shaded where they may lie.");
   }
   if (answer.anytime) {
-    sentences.push("They hold at every look while the epochs fill; you may look as often as you like.");
+    sentences.push("The intervals hold at every look while the epochs fill: look as often as you like.");
   }
   if (consistent) {
     sentences.unshift(

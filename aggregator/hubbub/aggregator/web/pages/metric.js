@@ -173,7 +173,7 @@ async function trend() {
 
 /** Shows, in place of lines and their legend, that there is one epoch. */
 function drawNoTrend() {
-  $("trend").replaceChildren(h("p", { class: "muted" }, "One epoch has an answer; from the second on, a trend is drawn."));
+  $("trend").replaceChildren(h("p", { class: "muted" }, "One epoch has an answer. A trend needs two."));
   $("steps").replaceChildren();
   $("legend").replaceChildren();
   $("percentile-trend").parentElement.hidden = true;

@@ -30,7 +30,7 @@ function showLaw(status) {
     ? "The shuffler’s terms are not available here: only the aggregator’s terms are shown."
     : status.balanced
       ? "The law balances: nothing is lost, nothing is counted twice."
-      : "The law does not balance. Reports move while we look; if this stays, something is wrong.";
+      : "The law does not balance. Reports move while the page looks. If the difference stays, something is wrong.";
   if (note.textContent !== text) note.textContent = text;
   $("waiting").textContent = status.waiting;
   const { deleted } = status.total;

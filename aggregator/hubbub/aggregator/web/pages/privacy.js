@@ -30,7 +30,7 @@ export function privacyCard(place, detail) {
     h(
       "p",
       { class: "muted" },
-      `After the shuffler: ${printable(detail.shuffled.assumption, 400)}. The rest assumes nothing: devices lie before anything is sent.`,
+      `After the shuffler: ${printable(detail.shuffled.assumption, 400)}. The other figures assume nothing: devices randomize before they send.`,
     ),
   );
 }

@@ -218,8 +218,8 @@ function description(token, login, detail) {
     return "This service requires a token: its operator makes tokens with hubbub keys token. The page keeps it until this tab is closed.";
   }
   return localStorage.getItem("known")
-    ? "You are not logged in, or your session is over. You come back to this page."
-    : "This service requires a login. You come back to this page.";
+    ? "You are not logged in, or your session is over. The login leads back to this page."
+    : "This service requires a login, which leads back to this page.";
 }
 
 const wayIn = () => `/login?to=${encodeURIComponent(location.pathname + location.search)}`;

@@ -64,7 +64,7 @@ function stateOf(error, metric, retry, remedies) {
     case "UnknownMetric":
       return state(
         "Unknown metric",
-        [text, "A link may be of another installation, or of before a metric was renamed."],
+        [text, "The link may be from another installation, or older than a metric's new name."],
         h("a", { href: "/" }, "All metrics"),
       );
     case "UnknownList":
@@ -116,7 +116,7 @@ export function tooFewReports(metric, remedies = {}) {
         : metric.waiting &&
         `${count(metric.waiting)} wait at the shuffler, until there are enough of them or until their epoch is over.`,
       metric.reports < metric.min_batch &&
-        "Wait for more, or give the metric longer epochs in the catalog.",
+        "Wait for more reports, or give the metric longer epochs in the catalog.",
     ],
     metric.reports >= metric.min_batch && remedies.all && button("Show all epochs", remedies.all),
   );
