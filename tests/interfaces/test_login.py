@@ -20,7 +20,7 @@ from hubbub.aggregator.access.login import Login
 from hubbub.aggregator.access.sessions import Begun, EndedSessions
 from hubbub.aggregator.query import QueryEngine
 from hubbub.errors import AccessRefused, ServiceUnavailable
-from hubbub.runtime.oidc.signed_claims import check_claims
+from hubbub.runtime.oidc_tokens import check_claims
 from hubbub.runtime.redis.command_sender import MemoryServer
 from tests.interfaces.browser import Watched
 from tests.support import web

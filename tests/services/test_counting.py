@@ -20,10 +20,10 @@ from hubbub.catalog import epoch_at
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull, StoreUnavailable
 from hubbub.mechanisms import Totals
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import RedisServer
-from hubbub.runtime.trusted_time import Clocks
 from hubbub.sealing.hpke import seal, seal_info
 from tests.conftest import CatalogFiles
 from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of

@@ -25,6 +25,7 @@ from hubbub.conservation import Window
 from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.installation.child_process import free_port
 from hubbub.installation.local_run import LocalRun
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.http.timed_connection import TimeLimits
 from hubbub.runtime.messages import read_message
 from hubbub.runtime.monitoring.metrics import Metrics
@@ -33,7 +34,6 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.rpc.server import Server, channel
 from hubbub.runtime.tls import TlsFolder
-from hubbub.runtime.trusted_time import Clocks
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, MAX_SUBMIT_FIELDS, Admission
 from hubbub.shuffler.backpressure import Backpressure

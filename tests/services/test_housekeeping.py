@@ -20,7 +20,7 @@ from hubbub.catalog import closing_time
 from hubbub.conservation import Window
 from hubbub.errors import ServiceUnavailable
 from hubbub.keys.opening_keys import read_opening_keys
-from hubbub.runtime.trusted_time import Clocks
+from hubbub.runtime.clocks import Clocks
 from hubbub.sealing.hpke import seal, seal_info
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed, make_signed

@@ -17,7 +17,7 @@ from hubbub.errors import AccessRefused, BadParameter, KeysUnusable, ServiceUnav
 from hubbub.installation.child_process import free_port
 from hubbub.issuer.issuing import Subjects
 from hubbub.issuer.settings import parse
-from hubbub.runtime.oidc.provider_keys import ProviderKeys
+from hubbub.runtime.oidc_tokens import ProviderKeys
 from hubbub.shuffler.redeeming import Redeemer
 from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front

@@ -14,11 +14,10 @@ from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, StoreUnavailable
-from hubbub.runtime.loop_clock import Clock
+from hubbub.runtime.clocks import Clock, Clocks
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks
 from hubbub.runtime.redis.command_sender import RedisServer
-from hubbub.runtime.trusted_time import Clocks
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy

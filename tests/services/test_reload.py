@@ -27,7 +27,7 @@ from hubbub.installation.certificate_authorities import renew_certificates, writ
 from hubbub.installation.keys_and_bundles import OPERATORS, build_bundle, make_keys
 from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.programs.option_parsing import option, options
-from hubbub.runtime.loop_clock import Clock
+from hubbub.runtime.clocks import Clock
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.service_options import read_limits
 from hubbub.shuffler.stream_table import StreamTable, read_stream_table

@@ -29,9 +29,9 @@ from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
 from hubbub.errors import CatalogInvalid
 from hubbub.installation import totals_connection
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import MemoryServer, RedisServer
-from hubbub.runtime.trusted_time import Clocks
 from tests.conftest import CATALOG, CatalogFiles
 from tests.support.bundles import make_signed
 from tests.support.commands import output_of

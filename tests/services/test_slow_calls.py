@@ -17,7 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.installation.child_process import free_port
-from hubbub.runtime.rpc.call_limits import Calls
+from hubbub.runtime.rpc.call_checks import Calls
 from hubbub.runtime.rpc.server import Server
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
@@ -62,7 +62,7 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
 ) -> None:
     """Of one address, and where addresses tell nobody apart, of all."""
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 600.0)
-    monkeypatch.setattr("hubbub.runtime.rpc.call_limits._MAX_ARRIVING", 100)
+    monkeypatch.setattr("hubbub.runtime.rpc.call_checks._MAX_ARRIVING", 100)
 
     def all_arrived(front: Any, calls: int) -> bool:
         ended: int = front.admission.refusals["gave_way"]
@@ -311,7 +311,7 @@ class Slow:
 async def test_calls_above_the_limit_are_refused_and_counted_with_a_delay(
     monkeypatch: pytest.MonkeyPatch, of_peer: int, reason: str
 ) -> None:
-    monkeypatch.setattr("hubbub.runtime.rpc.call_limits._MAX_WORKED_ON", 50 if of_peer else 20)
+    monkeypatch.setattr("hubbub.runtime.rpc.call_checks._MAX_WORKED_ON", 50 if of_peer else 20)
     address, refusals, slow = f"127.0.0.1:{free_port()}", Counter[str](), Slow()
     server = Server(
         address,

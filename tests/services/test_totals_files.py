@@ -26,9 +26,9 @@ from hubbub.bundles import Bundle
 from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused, StoreUnavailable, TotalsUnreadable
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import MemoryServer
-from hubbub.runtime.trusted_time import Clocks
 from tests.conftest import CatalogFiles
 from tests.support.fakes import MemoryStore
 from tests.support.servers import redis_server

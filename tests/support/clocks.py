@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, NamedTuple
 
-from hubbub.runtime.loop_clock import Clock
+from hubbub.runtime.clocks import Clock
 from tests.support.waiting import HANG_SECONDS
 
 

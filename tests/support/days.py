@@ -12,8 +12,8 @@ from hubbub.client import Client, MemoryState, SystemClock
 from hubbub.client.testing import FakeShuffler, coins
 from hubbub.conservation import Window
 from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
-from hubbub.runtime.trusted_time import Clocks
 from tests.support.bundles import DAY, Signed
 
 Sent = dict[Window, list[bytes]]

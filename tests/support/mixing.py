@@ -18,11 +18,11 @@ import pytest
 from hubbub.bundles import Bundle
 from hubbub.conservation import Window
 from hubbub.installation.child_process import free_port
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.server import Server, channel
-from hubbub.runtime.trusted_time import Clocks
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool

@@ -18,8 +18,8 @@ from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
 from hubbub.installation.local_run import LocalRun, Ports
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.trusted_time import Clocks
 from hubbub.simulation.demo_history import Day, write_history
 from tests.conftest import CATALOG
 from tests.interfaces.browser import CHROMIUM, chromium

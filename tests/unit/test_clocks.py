@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hubbub.runtime.trusted_time import Clocks
+from hubbub.runtime.clocks import Clocks
 
 pytestmark = pytest.mark.slow
 

@@ -48,8 +48,8 @@ from hubbub.privacy.epsilon_words_and_advice import advice
 from hubbub.privacy.leaflet_and_reviewer_claims import leaflet
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.audit import Check, audit_metric
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.command_sender import MemoryServer
-from hubbub.runtime.trusted_time import Clocks
 from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.signing.sign_bundle import sign_models
 from tests.conftest import CATALOG

@@ -19,7 +19,7 @@ from hubbub.client import transport_to
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import proxy_options, proxy_parts
 from hubbub.programs.http_calls import HttpCalls
-from hubbub.runtime.oidc.provider_keys import ProviderKeys
+from hubbub.runtime.oidc_tokens import ProviderKeys
 from hubbub.runtime.rpc.server import channel
 from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG

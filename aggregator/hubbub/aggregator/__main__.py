@@ -53,6 +53,7 @@ from hubbub.aggregator.totals_deletion import Retention
 from hubbub.bundles import Bundle
 from hubbub.errors.development_messages import NOTICES
 from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.declaration import (
     CLOCK_APART_SECONDS,
     REDIS_MEMORY_RATIO,
@@ -66,7 +67,6 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import Memory, RedisServer
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.server import Server
-from hubbub.runtime.trusted_time import Clocks
 
 if TYPE_CHECKING:
     from hubbub.aggregator.web.app import HttpServer

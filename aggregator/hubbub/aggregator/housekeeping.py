@@ -20,7 +20,7 @@ from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_at
 from hubbub.catalog.epochs import longest_epoch
 from hubbub.errors import KeysUnusable, StoreUnavailable
 from hubbub.keys.opening_keys import forget_keys, still_needed
-from hubbub.runtime.trusted_time import BELIEVED_SECONDS, Clocks
+from hubbub.runtime.clocks import BELIEVED_SECONDS, Clocks
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 

@@ -24,8 +24,8 @@ from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.conservation import Window
 from hubbub.errors import HubbubError, TotalsUnreadable
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.command_sender import Hashes
-from hubbub.runtime.trusted_time import Clocks
 
 _KEY: Final = "aggregator:model:"
 # Largest dimension for which products are stored, 176 kB a round. Above it the contraction is

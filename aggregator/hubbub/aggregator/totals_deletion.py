@@ -21,9 +21,9 @@ from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, epoch_at, epoch_
 from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.fields.rules import is_whole, metric_name_of
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.logs import facts
 from hubbub.runtime.redis.command_sender import Hashes
-from hubbub.runtime.trusted_time import Clocks
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 

@@ -15,7 +15,7 @@ from hubbub.runtime.http.server import public_door
 from hubbub.runtime.monitoring.declaration import RELOADS
 from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages import Stages
-from hubbub.runtime.oidc.provider_keys import ProviderKeys
+from hubbub.runtime.oidc_tokens import ProviderKeys
 from hubbub.runtime.process import run_service, serve_until_signal
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import Memory

@@ -41,7 +41,7 @@ from hubbub.runtime.http.app import (
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.messages import hint_seconds, read_message
 from hubbub.runtime.monitoring.declaration import MetricDeclaration
-from hubbub.runtime.oidc.provider_keys import ProviderKeys
+from hubbub.runtime.oidc_tokens import ProviderKeys
 from hubbub.runtime.redis.command_sender import RedisServer, lua, script
 from hubbub.runtime.rpc.limiter import Limiter, network_of
 from hubbub.tokens import poprf

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.errors import BadParameter, HubbubError
-from hubbub.runtime.loop_clock import Clock
+from hubbub.runtime.clocks import Clock
 from hubbub.runtime.monitoring.logs import facts
 
 _log: Final = logging.getLogger("hubbub.runtime")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import uvloop
 
 from hubbub.programs.issuer_key_file import read_token_key
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.monitoring.declaration import (
@@ -27,7 +28,6 @@ from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.rpc.server import Server, channel
 from hubbub.runtime.tls import TlsFolder
-from hubbub.runtime.trusted_time import Clocks
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, MAX_SUBMIT_FIELDS, Admission
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.group_commit import Intake

@@ -13,8 +13,8 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from hubbub.conservation import Window
 from hubbub.errors import StoreFull, StoreUnavailable
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.rpc.limiter import Limiter
-from hubbub.runtime.trusted_time import Clocks
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.group_commit import Intake
 from hubbub.shuffler.mixer import Mixer

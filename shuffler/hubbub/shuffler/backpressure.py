@@ -13,7 +13,7 @@ from math import inf
 from typing import Final
 
 from hubbub.errors import StoreUnavailable
-from hubbub.runtime.loop_clock import Clock
+from hubbub.runtime.clocks import Clock
 from hubbub.shuffler.pool import Pool
 
 _log: Final = logging.getLogger("hubbub.shuffler")

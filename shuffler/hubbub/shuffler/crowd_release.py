@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, StoreUnavailable
-from hubbub.runtime.loop_clock import Clock
+from hubbub.runtime.clocks import Clock
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.sealing.kems import SEAL_BYTES

@@ -23,8 +23,7 @@ from hubbub.aggregator.access.sessions import Begun, EndedSessions, Session, Ses
 from hubbub.aggregator.access.tokens import Caller, Grant, Way, granted
 from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.errors.printable import visible
-from hubbub.runtime.oidc.provider_keys import CALL_SECONDS, ProviderKeys, check_address
-from hubbub.runtime.oidc.signed_claims import Claims, shorten
+from hubbub.runtime.oidc_tokens import CALL_SECONDS, Claims, ProviderKeys, check_address, shorten
 
 
 def groups_of(claims: Claims, claim: str) -> tuple[str, ...] | None:

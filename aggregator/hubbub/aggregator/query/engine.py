@@ -47,9 +47,9 @@ from hubbub.analysis.answer import Answer
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric
 from hubbub.errors.development_messages import NOTICES
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.command_sender import Hashes, MemoryServer
-from hubbub.runtime.trusted_time import Clocks
 
 # Number of values of all results in memory, of all kinds, about 100 MB.
 _MAX_VALUES: Final = 500_000

@@ -35,7 +35,7 @@ from hubbub.epochs import epoch_date, epoch_dates, minute
 from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnreadable
 from hubbub.errors.grammar import several
 from hubbub.mechanisms import AnyMechanism, Totals
-from hubbub.runtime.trusted_time import Clocks
+from hubbub.runtime.clocks import Clocks
 
 _NAME_BOTH: Final = "name both ranges: --epochs A --to B, or over HTTP epochs and to_epochs"
 

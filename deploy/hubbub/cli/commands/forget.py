@@ -27,8 +27,8 @@ from hubbub.fields.rules import metric_name_of
 from hubbub.installation.totals_connection import EPILOG, RedisOptions, in_totals_redis
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import argument, option, options
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.command_sender import RedisServer
-from hubbub.runtime.trusted_time import Clocks
 
 
 @options

@@ -20,8 +20,8 @@ from hubbub.errors.grammar import several
 from hubbub.installation.totals_connection import EPILOG, RedisOptions, in_totals_redis
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import argument, option
+from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.redis.command_sender import RedisServer
-from hubbub.runtime.trusted_time import Clocks
 
 # A disk synchronizes several files in the time of one, and an object store takes several at once.
 _METRICS_AT_ONCE: Final = 8

@@ -14,8 +14,7 @@ from grpc_health.v1.health import aio as health
 
 from hubbub.errors import ServiceUnavailable
 from hubbub.errors.addresses import proxy_options
-from hubbub.runtime.rpc.call_checks import Admit, Spoiled, Strict
-from hubbub.runtime.rpc.call_limits import Calls
+from hubbub.runtime.rpc.call_checks import Admit, Calls, Spoiled, Strict
 from hubbub.runtime.rpc.callers import Trailers
 from hubbub.runtime.tls import TlsFolder, check_plain
 from hubbub.wire.v1.stubs_and_handlers import add_service

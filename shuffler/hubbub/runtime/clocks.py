@@ -1,5 +1,6 @@
-"""Clocks: bounds on the current time. Nothing irreversible depends on one reading of one clock.
+"""Clocks: bounds on the current time, and the clock of a loop.
 
+Nothing irreversible depends on one reading of one clock.
 Three witnesses are compared: this machine's clock, that of Redis, and how both ran against a
 monotonic clock. Each is kept as an offset: seconds since 1970 minus monotonic seconds. While
 machine and Redis agree, their offset is remembered for an hour. If both jump together (they may be
@@ -16,6 +17,29 @@ from operator import itemgetter
 from typing import Final
 
 from hubbub.errors import StoreUnavailable
+
+
+class Clock:
+    """The clock of this machine, for an endless loop.
+
+    Where something irreversible depends on the time, `Clocks` bounds it instead.
+    """
+
+    def monotonic(self) -> float:
+        """Seconds of a clock that cannot be set."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits for `seconds`."""
+        await asyncio.sleep(seconds)
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        """Waits for an event, at most for `seconds`; returns whether it is set."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        return event.is_set()
+
 
 _log: Final = logging.getLogger("hubbub.clocks")
 

@@ -1,1 +1,0 @@
-"""Verifies tokens of an OpenID Connect provider: who signed them, for whom, and when."""
