@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from docs.reference.tables import table
-from hubbub.errors.installing import OF_DEVICES
+from hubbub.errors.message_words import OF_DEVICES
 
 ROOT: Final = Path(__file__).parents[2]
 CLIENT: Final = (ROOT / "client").as_uri()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hubbub.errors
-from hubbub.errors.installing import OF_DEVICES
+from hubbub.errors.message_words import OF_DEVICES
 from hubbub.mechanisms import REGISTRY
 from tests.support.source_trees import nodes
 

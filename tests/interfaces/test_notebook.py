@@ -19,7 +19,7 @@ from hubbub.errors import (
     UnknownList,
     UnknownMetric,
 )
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import visible
 from tests.interfaces.running_aggregator import DAYS, LISTED, STRINGS, THEMES, House
 
 mpl.use("Agg")

@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from hubbub.client.state_inspection import peek
 from hubbub.errors import HubbubError
-from hubbub.errors.development_messages import PROTECTS_NOBODY
+from hubbub.errors.message_words import PROTECTS_NOBODY
 from tests.interfaces.browser import Watched, chromium
 from tests.support import asking, web
 from tests.support.catalogs import catalog_toml, metric_toml

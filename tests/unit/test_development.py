@@ -33,7 +33,7 @@ from hubbub.client import Outcome, init
 from hubbub.client.delivery.waits import Waits
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused
-from hubbub.errors.development_messages import PROTECTS_NOBODY
+from hubbub.errors.message_words import PROTECTS_NOBODY
 from hubbub.installation.keys_and_bundles import build_bundle, make_keys
 from hubbub.keys.opening_keys import read_public_keys
 from hubbub.mechanisms import Totals

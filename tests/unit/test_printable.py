@@ -14,7 +14,7 @@ from hubbub.aggregator.exported_files import inert, to_csv
 from hubbub.cli.commands import rappor
 from hubbub.cli.main import main
 from hubbub.cli.terminal import output
-from hubbub.errors.printable import visible, visible_lines
+from hubbub.errors.message_words import visible, visible_lines
 from tests.conftest import CATALOG
 from tests.support.commands import Capture, refusal_of
 

@@ -51,7 +51,7 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.store.redis_and_files import FiledStore
 from hubbub.aggregator.totals_deletion import Retention
 from hubbub.bundles import Bundle
-from hubbub.errors.development_messages import NOTICES
+from hubbub.errors.message_words import NOTICES
 from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.declaration import (

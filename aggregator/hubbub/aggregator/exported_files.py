@@ -16,8 +16,7 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple, Self
 
 from hubbub.errors import BadParameter, MissingDependency, StoreUnavailable
-from hubbub.errors.installing import install_with
-from hubbub.errors.printable import UNSEEN
+from hubbub.errors.message_words import UNSEEN, install_with
 from hubbub.query_results.rows import Row
 
 _LONGEST: Final = 300  # of a reason that an object store gives

@@ -15,7 +15,7 @@ from hubbub.catalog.crowds.gaussian import crowd_cost, room_of, spent_of
 from hubbub.catalog.epochs import days_at_most, epochs_within, spans_within
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.held_out_reports import judging
-from hubbub.errors.grammar import nats
+from hubbub.errors.message_words import nats
 from hubbub.mechanisms.even_lies import even_lies
 
 if TYPE_CHECKING:

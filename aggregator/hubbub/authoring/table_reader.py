@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import similar
+from hubbub.errors.message_words import similar
 from hubbub.fields.field import fields_of
 
 # An error lists at most this many names; the reference lists all.

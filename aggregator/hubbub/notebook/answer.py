@@ -9,9 +9,7 @@ from textwrap import fill
 from typing import Any, Final
 
 from hubbub.errors import MissingDependency
-from hubbub.errors.grammar import several
-from hubbub.errors.installing import install_with
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import install_with, several, visible
 from hubbub.query_results.cell_text import cell, columns_of, is_of_means, title
 from hubbub.query_results.columns import QueryName
 from hubbub.query_results.rows import Document, Row, rows

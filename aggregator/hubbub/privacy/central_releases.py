@@ -38,7 +38,7 @@ from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.catalog import Metric, Release
 from hubbub.errors import BadParameter, MissingDependency
-from hubbub.errors.installing import install_with
+from hubbub.errors.message_words import install_with
 from hubbub.mechanisms import AnyMechanism, Totals
 
 ReleaseKind = Literal["count", "histogram", "mean", "mode"]

@@ -9,7 +9,7 @@ from hubbub.authoring import exposure
 from hubbub.catalog import SPANS, Metric
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.errors import HubbubError
-from hubbub.errors.grammar import nats
+from hubbub.errors.message_words import nats
 
 VERDICTS: Final = {
     "strong": log(3),

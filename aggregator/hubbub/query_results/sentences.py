@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hubbub.errors.grammar import several
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import several, visible
 from hubbub.query_results.cell_text import TELLING, error_of, is_of_means, number_text, rounded_down
 from hubbub.query_results.columns import QueryName
 from hubbub.query_results.rows import Document, Row, percentile_name

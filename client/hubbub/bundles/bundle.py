@@ -20,8 +20,7 @@ from hubbub.catalog.metric import Metric, versions_of
 from hubbub.catalog.supersedes import misfits
 from hubbub.catalog.values.list_versions import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
-from hubbub.errors.development_messages import wrong_place
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.message_words import did_you_mean, wrong_place
 from hubbub.fields.field import fields_of
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import NAME, is_signed_address, is_whole, metric_name_of

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog.breakdown import FIELD
 from hubbub.errors import BadParameter, UnknownMetric
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.message_words import did_you_mean
 from hubbub.fields.field import check, dumped, entry, setting, settings
 from hubbub.fields.kinds import Kind
 from hubbub.fields.rules import is_whole

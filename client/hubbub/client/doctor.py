@@ -28,8 +28,7 @@ from hubbub.client.state_inspection import peek, state_folders
 from hubbub.client.transport.contract import NotSent
 from hubbub.client.trust.store import possible_paths, read_places, read_trust
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable
-from hubbub.errors.grammar import several
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import several, visible
 from hubbub.fields.frozen import frozen
 
 Verdict = Literal["ok", "note", "fault"]

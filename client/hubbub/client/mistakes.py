@@ -12,7 +12,7 @@ from hubbub.client.outcome import Outcome
 from hubbub.client.report_counters import Diagnostics
 from hubbub.client.settings import check_arguments
 from hubbub.errors import BadParameter, HubbubError, NotListed, UnknownMetric, ValueOutOfDomain
-from hubbub.errors.grammar import did_you_mean, first_names
+from hubbub.errors.message_words import did_you_mean, first_names
 
 Read = TypeVar("Read")
 _TIMEOUT_SECONDS: Final = 10.0  # of flush() and close()

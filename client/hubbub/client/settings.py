@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 
 from hubbub.client.files import is_too_long, resolved_folder
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.message_words import did_you_mean
 from hubbub.fields.frozen import frozen
 from hubbub.fields.rules import is_text
 

@@ -3,7 +3,7 @@
 import logging
 from typing import Final
 
-from hubbub.errors.printable import visible_lines
+from hubbub.errors.message_words import visible_lines
 
 _HANDLER: Final = "hubbub"
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import inf, isinf
 from typing import Any, Final
 
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.message_words import did_you_mean
 from hubbub.fields.frozen import frozen
 from hubbub.fields.rules import (
     ADDRESS,

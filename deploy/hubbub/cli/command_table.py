@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 from hubbub.errors import MissingDependency
-from hubbub.errors.installing import install_with
+from hubbub.errors.message_words import install_with
 
 
 class Entry(NamedTuple):

@@ -11,8 +11,7 @@ from typing import Any, Final, NoReturn
 
 from hubbub.cli.command_table import COMMANDS, load
 from hubbub.errors import BadParameter, HubbubError
-from hubbub.errors.grammar import did_you_mean
-from hubbub.errors.printable import visible_lines
+from hubbub.errors.message_words import did_you_mean, visible_lines
 from hubbub.programs.command_line import (
     HelpFormatter,
     Parser,

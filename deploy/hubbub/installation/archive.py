@@ -22,7 +22,7 @@ from typing import Any, Final
 import pyrage
 
 from hubbub.errors import BackupUnusable, StateUnusable
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import visible
 from hubbub.programs.atomic_write import refusal_with_remedy
 
 Encryption = Callable[[bytes], bytes]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric, cell_of
 from hubbub.errors import BadParameter, NotListed, ValueOutOfDomain
-from hubbub.errors.grammar import did_you_mean, first_names
+from hubbub.errors.message_words import did_you_mean, first_names
 from hubbub.programs.text_files import first_row_and_rest
 from hubbub.simulation.truth import Truth
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import IO, Any, Final, NoReturn
 
-from hubbub.errors.grammar import absent_date, did_you_mean, several, similar
-from hubbub.errors.printable import visible_lines
+from hubbub.errors.message_words import absent_date, did_you_mean, several, similar, visible_lines
 from hubbub.programs.option_parsing import add_options, parameters_of, read_fields
 
 # No option has this form: numbers, with commas or colons between them, are values.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from io import TextIOWrapper
 from typing import TextIO
 
-from hubbub.errors.printable import visible_lines
+from hubbub.errors.message_words import visible_lines
 from hubbub.programs.atomic_write import refusal_with_remedy
 
 

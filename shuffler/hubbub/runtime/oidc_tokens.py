@@ -26,7 +26,7 @@ from joserfc.jws import JWSRegistry
 
 from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.errors.addresses import proxy_to, secure_parts
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import visible
 from hubbub.errors.tls_authorities import trusting_file
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hubbub.errors import BadParameter, MissingDependency
-from hubbub.errors.installing import install_with
+from hubbub.errors.message_words import install_with
 from hubbub.tokens.token import TOKEN_BYTES, mark_of, nonce_of, token_info
 from hubbub.wire.v1.report_pb2 import SealedReport
 

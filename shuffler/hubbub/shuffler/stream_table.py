@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from hubbub.conservation import Window
 from hubbub.epochs import begins, epoch_date
 from hubbub.errors import BadParameter
-from hubbub.errors.development_messages import wrong_place
+from hubbub.errors.message_words import wrong_place
 from hubbub.sealing.count_dummy_law import CountNoise
 from hubbub.sealing.hpke import seal
 from hubbub.sealing.kems import KEMS, SEAL_BYTES, X25519, X_WING, Kem, PublicKey, x_wing_public

@@ -10,7 +10,7 @@ from hubbub.aggregator.access.access_file import AccessFile
 from hubbub.aggregator.access.sessions import EndedSessions
 from hubbub.aggregator.access.tokens import PREFIX, Caller, Grant, Tokens
 from hubbub.errors import MissingDependency
-from hubbub.errors.installing import install_with
+from hubbub.errors.message_words import install_with
 from hubbub.runtime.redis.command_sender import MemoryServer
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from hubbub.aggregator.access.access_file import Oidc
 from hubbub.aggregator.access.sessions import Begun, EndedSessions, Session, Sessions
 from hubbub.aggregator.access.tokens import Caller, Grant, Way, granted
 from hubbub.errors import AccessRefused, ServiceUnavailable
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import visible
 from hubbub.runtime.oidc_tokens import CALL_SECONDS, Claims, ProviderKeys, check_address, shorten
 
 

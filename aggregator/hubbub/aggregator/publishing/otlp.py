@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from hubbub.aggregator.publishing.publisher import Closed, DeliveryLog, HttpReceiver
 from hubbub.errors import MissingDependency
-from hubbub.errors.installing import install_with
+from hubbub.errors.message_words import install_with
 from hubbub.runtime.version import VERSION
 
 _FIGURES: Final = {

@@ -21,7 +21,7 @@ from hubbub.bundles import Bundle
 from hubbub.catalog import UNLISTED, Metric, conditions_in
 from hubbub.catalog.experiments import Experiment
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.message_words import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from hubbub.errors import (
     StoreUnavailable,
     UnknownList,
 )
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.message_words import did_you_mean
 from hubbub.fields.rules import NAME
 from hubbub.runtime.redis.command_sender import Hashes
 

@@ -14,7 +14,7 @@ from hubbub.catalog import EPOCH_SECONDS, Metric, late_from
 from hubbub.catalog.crowds.noise_dummies import count_noise, value_noise
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.epochs import epoch_dates, minute
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 from hubbub.runtime.rpc.server import channel
 from hubbub.runtime.tls import TlsFolder
 from hubbub.wire.v1.services_pb2 import StatusRequest

@@ -33,7 +33,7 @@ from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.analysis.percentiles import PercentileShift, percentile_shifts
 from hubbub.catalog import UNLISTED, Metric, epoch_at, reports_of_one
 from hubbub.errors import BadParameter, BatchTooSmall
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 
 
 async def top(engine: QueryEngine, name: str, query: EstimateQuery, number: int) -> TopList:

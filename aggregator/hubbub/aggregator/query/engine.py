@@ -46,7 +46,7 @@ from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis.answer import Answer
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric
-from hubbub.errors.development_messages import NOTICES
+from hubbub.errors.message_words import NOTICES
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.command_sender import Hashes, MemoryServer

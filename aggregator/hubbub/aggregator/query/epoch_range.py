@@ -21,7 +21,7 @@ from typing import Final
 
 from hubbub.catalog import closing_time, epoch_at, epoch_start
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import absent_date, did_you_mean
+from hubbub.errors.message_words import absent_date, did_you_mean
 
 _HOURS: Final = {"h": 1, "d": 24, "w": 168}
 _LAST: Final = re.compile(r"([0-9]{1,60})([hdw]?)")

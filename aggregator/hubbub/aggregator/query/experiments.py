@@ -33,7 +33,7 @@ from hubbub.catalog import Metric, reports_of_one
 from hubbub.catalog.experiments import Experiment, experiment_named
 from hubbub.catalog.values.rates import Rate
 from hubbub.errors import UnknownMetric
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 from hubbub.query_results.cell_text import error_of, number_text
 
 # Arms whose sizes have a lower p-value get a warning: a false one in 1 of 100 experiments.

@@ -27,7 +27,7 @@ from hubbub.catalog.values.rates import Rate
 from hubbub.catalog.values.value_kind import ValueKind
 from hubbub.epochs import epoch_dates
 from hubbub.errors import BadParameter, TooFewEpochs
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 
 _DAY: Final = "day"
 WINDOWS: Final = (

@@ -18,7 +18,7 @@ from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.model_metric import codes_of_round
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
-from hubbub.errors.development_messages import NOTICES
+from hubbub.errors.message_words import NOTICES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from hubbub.aggregator.access.tokens import EVERYONE, Caller
 from hubbub.aggregator.text_rules import check_words
 from hubbub.bundles import Bundle
 from hubbub.errors import BadParameter, UnknownMark
-from hubbub.errors.grammar import absent_date, did_you_mean
+from hubbub.errors.message_words import absent_date, did_you_mean
 from hubbub.fields.rules import NAME
 from hubbub.runtime.redis.command_sender import Hashes
 

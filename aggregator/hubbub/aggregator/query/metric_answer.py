@@ -22,7 +22,7 @@ from hubbub.analysis.percentiles import percentiles_of, shares_below
 from hubbub.analysis.uncertainty.intervals import Bounds
 from hubbub.authoring.crowds.accountant import hides_number, number_variance, reports_variance
 from hubbub.catalog import Metric, epoch_start
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.crowd_guarantees import rests_on
 from hubbub.query_results.sentences import SHARE_OUTSIDE

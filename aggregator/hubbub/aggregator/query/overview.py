@@ -19,7 +19,7 @@ from hubbub.aggregator.query.metric_answer import iso_time, notice_of, shuffled
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.analysis.families import family_for
 from hubbub.catalog import epoch_start
-from hubbub.errors.development_messages import NOTICES
+from hubbub.errors.message_words import NOTICES
 from hubbub.fields.rules import metric_name_of
 from hubbub.privacy.card import max_posterior, metric_card
 from hubbub.privacy.labelled_fields import facts

@@ -33,7 +33,7 @@ from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date, epoch_dates, minute
 from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnreadable
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.runtime.clocks import Clocks
 

@@ -32,7 +32,7 @@ from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, reports_of_one
 from hubbub.catalog.values.value_kind import OTHER
 from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import did_you_mean, first_names
+from hubbub.errors.message_words import did_you_mean, first_names
 from hubbub.query_results.rows import MAX_SERIES, percentile_name
 
 MEAN: Final = "mean"

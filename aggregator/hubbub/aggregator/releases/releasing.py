@@ -23,7 +23,7 @@ from hubbub.aggregator.text_rules import check_words
 from hubbub.catalog import EPOCH_SECONDS, Budget, Crowd, Metric, reports_of_one
 from hubbub.epochs import epoch_dates
 from hubbub.errors import BadParameter, BudgetExhausted, ServiceUnavailable
-from hubbub.errors.development_messages import PROTECTS_NOBODY
+from hubbub.errors.message_words import PROTECTS_NOBODY
 from hubbub.privacy.central_releases import (
     AS_IT_IS,
     QUERIES,

@@ -28,7 +28,7 @@ from hubbub.aggregator.web.publisher_routes import LISTS, MARKS, RELEASES
 from hubbub.aggregator.web.query_routes import MODELS, QUESTIONS
 from hubbub.errors import ServiceUnavailable
 from hubbub.errors.addresses import is_loopback
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import visible
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.http.timed_connection import TimeLimits

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
 from hubbub.errors import HubbubError
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import visible
 from hubbub.query_results.error_status import status_of
 
 _PAGE: Final = """<!doctype html>

@@ -29,7 +29,7 @@ from hubbub.analysis.families.tiers_and_rows import Columns, Tier
 from hubbub.analysis.uncertainty.intervals import fieller, reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.message_words import did_you_mean
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.part_tables import parts_of
 

@@ -32,7 +32,7 @@ from hubbub.catalog.crowds.crowd import (
 from hubbub.catalog.crowds.noise_dummies import needs_all_parts
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import kind_named
-from hubbub.errors.installing import install_with
+from hubbub.errors.message_words import install_with
 
 _DUMMIES: Final = (
     "dummies",

@@ -25,8 +25,7 @@ from hubbub.catalog.metric import Metric
 from hubbub.catalog.supersedes import misfits
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.errors import CatalogInvalid
-from hubbub.errors.grammar import similar
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import similar, visible
 from hubbub.fields import kinds
 from hubbub.fields.field import fields_of, setting, settings
 from hubbub.fields.nested_tables import table_of

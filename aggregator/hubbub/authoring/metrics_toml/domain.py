@@ -9,7 +9,7 @@ from hubbub.catalog.metric import DOMAINS
 from hubbub.catalog.values.part_values import RANGE, PartRange
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import KINDS, LISTED
-from hubbub.errors.grammar import similar
+from hubbub.errors.message_words import similar
 from hubbub.fields.field import CatalogField
 from hubbub.mechanisms import REGISTRY, parameters
 from hubbub.programs.text_files import read_list

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.epochs import PERIOD_KIND, days_at_most, epochs_within
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.message_words import did_you_mean
 from hubbub.fields import kinds
 from hubbub.fields.field import setting, settings
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON, exp_at_most

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from hubbub.catalog.values.value_kind import BOOLEANS, Boolean, Complain, ValueKind
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.message_words import did_you_mean
 from hubbub.fields.kinds import edges_of
 from hubbub.fields.rules import is_whole
 from hubbub.mechanisms import is_number

@@ -20,7 +20,7 @@ from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.state.token_wallet import Inputs, Kind, Wallet
 from hubbub.client.transport.contract import NotSent
 from hubbub.errors import BadParameter
-from hubbub.errors.installing import install_with, is_installed
+from hubbub.errors.message_words import install_with, is_installed
 from hubbub.tokens.token import Minted, new_nonce, token_info
 
 if TYPE_CHECKING:

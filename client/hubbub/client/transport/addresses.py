@@ -12,7 +12,7 @@ from hubbub.client.transport.contract import Transport
 from hubbub.client.transport.lazy_transport import LazyTransport
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import relay_place, shuffler_parts
-from hubbub.errors.installing import install_with, is_installed
+from hubbub.errors.message_words import install_with, is_installed
 
 
 def _grpc(place: str, roots: str | None, *, insecure: bool) -> Transport:

@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import Final, NamedTuple, Protocol
 
 from hubbub.errors import HubbubError
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import visible
 from hubbub.fields.frozen import frozen
 
 TLS_FAILED: Final = "tls_failed"

@@ -25,7 +25,7 @@ from hubbub.cli.terminal.catalog_warnings import (
 )
 from hubbub.cli.terminal.output import explain, listing, say
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 from hubbub.mechanisms.even_lies import even_lies
 from hubbub.mechanisms.vector_codes import pool_for
 from hubbub.privacy.epsilon_words_and_advice import loud_reports, year_of_reports

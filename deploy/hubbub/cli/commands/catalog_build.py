@@ -6,7 +6,7 @@ from hubbub.cli.terminal.catalog_reading import kept_mechanisms, read_aloud
 from hubbub.cli.terminal.catalog_warnings import obsolete_metrics
 from hubbub.cli.terminal.output import explain, say
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 from hubbub.installation.keys_and_bundles import OPERATORS, build_bundle
 from hubbub.programs.text_files import read_text
 from hubbub.signing.log.log_writer import LOG

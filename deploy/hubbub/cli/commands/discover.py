@@ -9,7 +9,7 @@ from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates
 from hubbub.cli.terminal.query_options import AnswerOptions, metric_argument
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 from hubbub.fields.rules import NAME, Interval
 from hubbub.notebook import Connection
 from hubbub.programs.atomic_write import locked, read_output, write_output

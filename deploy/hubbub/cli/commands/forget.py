@@ -22,7 +22,7 @@ from hubbub.cli.terminal.output import first_second, say
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 from hubbub.fields.rules import metric_name_of
 from hubbub.installation.totals_connection import EPILOG, RedisOptions, in_totals_redis
 from hubbub.programs.command_line import command

@@ -6,7 +6,7 @@ from typing import Final
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
-from hubbub.errors.development_messages import PROTECTS_NOBODY
+from hubbub.errors.message_words import PROTECTS_NOBODY
 from hubbub.fields.rules import is_address
 from hubbub.installation.certificate_authorities import PARTIES
 from hubbub.installation.new_installation import BOTH, initialise

@@ -17,8 +17,7 @@ from hubbub.client.startup import state_home
 from hubbub.client.state_inspection import peek, state_folders
 from hubbub.client.trust.store import possible_paths, read_places
 from hubbub.errors import StateUnusable
-from hubbub.errors.grammar import nats
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import nats, visible
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import option, options
 from hubbub.sealing.kems import X_WING

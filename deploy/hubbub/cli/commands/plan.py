@@ -38,7 +38,7 @@ from hubbub.cli.terminal.output import say, say_json
 from hubbub.cli.terminal.percentile_and_candidate_options import flatten, list_of, read_percentile
 from hubbub.cli.terminal.progress import Step, tracked
 from hubbub.errors import BadParameter
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import visible
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.privacy.metric_draft import MetricDraft

@@ -15,7 +15,7 @@ from hubbub.cli.planning.plan_table import tree_fields
 from hubbub.cli.planning.planned_question import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import explain, listing, say, say_json
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 from hubbub.fields.field import fields_of
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.gradient import KINDS

@@ -15,7 +15,7 @@ from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import explain, say, say_json, table
 from hubbub.cli.terminal.rendered_document import Document, Table, leaflet_html, review_markdown
 from hubbub.errors import BadParameter
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import visible
 from hubbub.fields.rules import Interval
 from hubbub.installation.keys_and_bundles import DEMO_DEVICE
 from hubbub.mechanisms.probability import MAX_EPSILON

@@ -8,7 +8,7 @@ from hubbub.catalog import Crowd
 from hubbub.catalog.crowds.crowd import NOISE, noise_of
 from hubbub.cli.terminal.output import announced_if_long, explain, say_json
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA

@@ -32,8 +32,7 @@ from hubbub.cli.terminal.query_options import (
     read_metric_name,
 )
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import several
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import several, visible
 from hubbub.fields.rules import Interval
 from hubbub.notebook import Answer, Connection
 from hubbub.programs.command_line import command, read_number

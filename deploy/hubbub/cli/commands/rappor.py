@@ -22,7 +22,7 @@ from hubbub.aggregator.exported_files import inert
 from hubbub.analysis.strings.rappor_decoding import Decoded, decode_counts
 from hubbub.analysis.strings.rappor_equations import Collection, Places, padded_places
 from hubbub.errors import BadParameter
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import visible
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.two_step_response import channel
 from hubbub.programs.atomic_write import read_output, write_output

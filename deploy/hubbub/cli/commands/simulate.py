@@ -21,7 +21,7 @@ from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 from hubbub.fields.rules import metric_name_of
 from hubbub.programs.command_line import command
 from hubbub.programs.text_files import csv_rows, first_row_and_rest, read_text

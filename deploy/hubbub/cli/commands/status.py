@@ -16,7 +16,7 @@ from hubbub.cli.terminal.output import explain, likeliest, live, say, say_json, 
 from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions
 from hubbub.conservation import TERMS
 from hubbub.errors import BatchTooSmall, ServiceUnavailable, StoreUnavailable
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 from hubbub.fields.rules import Interval
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import command

@@ -16,7 +16,7 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.web.answers_from_files import totals_at
 from hubbub.bundles import Bundle
 from hubbub.cli.terminal.output import say
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 from hubbub.installation.totals_connection import EPILOG, RedisOptions, in_totals_redis
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import argument, option

@@ -12,8 +12,7 @@ from hubbub.authoring import Catalog
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, ServiceUnavailable
-from hubbub.errors.development_messages import PROTECTS_NOBODY
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import PROTECTS_NOBODY, several
 from hubbub.installation.local_run import LAST_BASE, LocalRun, Ports
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import option

@@ -15,8 +15,7 @@ from hubbub.catalog.discovery import counting
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.cli.terminal.output import listing, say
 from hubbub.errors import BadParameter
-from hubbub.errors.grammar import several
-from hubbub.errors.installing import install_with
+from hubbub.errors.message_words import install_with, several
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import TREE_CELLS, Row, planned_tree, row

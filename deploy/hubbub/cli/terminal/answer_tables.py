@@ -8,7 +8,7 @@ from shutil import get_terminal_size
 from typing import Any, Final
 
 from hubbub.cli.terminal.output import explain, listing, say, table
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 from hubbub.query_results.cell_text import cell, columns_of, is_of_means, title
 from hubbub.query_results.columns import Column, QueryName
 from hubbub.query_results.rows import Row, rows

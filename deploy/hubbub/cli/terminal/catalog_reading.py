@@ -13,8 +13,7 @@ from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric
 from hubbub.cli.terminal.output import announced_if_long
 from hubbub.errors import UnknownMetric
-from hubbub.errors.grammar import did_you_mean
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import did_you_mean, visible
 from hubbub.mechanisms.vector_codes import POOL
 from hubbub.programs.option_parsing import argument, option, options, read_existing
 from hubbub.signing.metric_changes import continued_metrics, refuse_changes

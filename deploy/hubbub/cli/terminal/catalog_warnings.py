@@ -13,7 +13,7 @@ from hubbub.catalog.values.funnels_and_retention import Activity, Retention
 from hubbub.cli.terminal.answer_tables import expired_sentence
 from hubbub.cli.terminal.output import first_second
 from hubbub.epochs import epoch_date
-from hubbub.errors.grammar import several
+from hubbub.errors.message_words import several
 
 _RATE: Final = 0.2
 _DAYS: Final = 365

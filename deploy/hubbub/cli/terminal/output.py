@@ -14,8 +14,7 @@ from datetime import UTC, date, datetime
 from threading import Timer
 from typing import Any, Final
 
-from hubbub.errors.grammar import several
-from hubbub.errors.printable import visible, visible_lines
+from hubbub.errors.message_words import several, visible, visible_lines
 
 _PIPE_WIDTH = 160
 _TEXT_WIDTH = 80

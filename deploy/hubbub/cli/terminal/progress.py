@@ -16,8 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from hubbub.errors.grammar import several
-from hubbub.errors.printable import visible
+from hubbub.errors.message_words import several, visible
 
 Step = TypeVar("Step")
 

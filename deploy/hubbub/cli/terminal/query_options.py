@@ -13,7 +13,7 @@ from hubbub.aggregator.exported_files import to_csv, to_parquet
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates
 from hubbub.errors import BadParameter, MissingDependency, TotalsUnreadable
-from hubbub.errors.installing import install_with
+from hubbub.errors.message_words import install_with
 from hubbub.installation.endpoints import Endpoints, read_endpoints
 from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN

@@ -11,7 +11,7 @@ import select
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from hubbub.errors.printable import visible_lines
+from hubbub.errors.message_words import visible_lines
 
 FORMATS: Final = ("text", "json")
 # gRPC logs these, each with a traceback, for every caller that disconnected before its answer, and

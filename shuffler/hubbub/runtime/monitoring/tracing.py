@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from hubbub.errors import MissingDependency
-from hubbub.errors.installing import install_with
+from hubbub.errors.message_words import install_with
 
 _WHERETO: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _HEADER: Final = "traceparent"

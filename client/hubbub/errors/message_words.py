@@ -1,7 +1,11 @@
-"""Words of messages and tables: numbers with their nouns, similar names, days that do not exist."""
+"""Words of messages and tables: numbers, similar names, printable text, and what a reader may do.
+
+Every message, table and line of a terminal passes through `visible`.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from typing import Any, Final
 
 # Comparing takes time that grows with the square of the length.
@@ -75,3 +79,76 @@ def first_names(names: Sequence[str]) -> str:
 def absent_date(text: str) -> str:
     """The message that a date does not exist, for one that cannot be read; "" for other texts."""
     return f"{text} does not exist in the calendar" if re.fullmatch(_DATE, text) else ""
+
+
+# Printable by category but invisible: Unicode's default ignorable letters and marks, and the
+# Braille pattern without dots.
+UNSEEN: Final = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+    + "".join(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+)
+
+
+def visible(text: str) -> str:
+    """The text with control and invisible characters as JSON escapes, which no terminal obeys."""
+    return "".join(c if c.isprintable() and c not in UNSEEN else _escape(c) for c in text)
+
+
+def visible_lines(text: str) -> str:
+    """The same for text whose line breaks are our own."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def _escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+PROTECTS_NOBODY: Final = (
+    "DEVELOPMENT: this installation protects nobody; an estimate may rest on a single report."
+)
+"""What every face of a development installation says first."""
+NOTICES: Final = {True: PROTECTS_NOBODY, False: ""}
+"""The notice in front of an installation's answers, by whether it is a development one."""
+
+
+def wrong_place(*, development: bool) -> str:
+    """The error for a file of the other kind of installation; `development` is the service's."""
+    if development:
+        return (
+            "is of production; a service with --dev refuses it: give a file made with keys for "
+            "development, or leave --dev out"
+        )
+    return (
+        "is of a development installation, whose numbers protect nobody; build it with keys of "
+        "production, or start the service with --dev"
+    )
+
+
+OF_DEVICES: Final = ("relay", "tokens")
+"""The extras of hubbub-client; all others are of hubbub, which is installed beside it."""
+
+
+def install_with(extra: str) -> str:
+    """The command that installs this extra, or hubbub without one, for error messages.
+
+    It names wheels or a checkout: package indexes have no hubbub of ours, and whoever registers
+    a name there would have their program run on our users' machines. Both wheels are named, since
+    an installer asks an index for what hubbub depends on and nobody gives it.
+    """
+    client = "hubbub-client's wheel, or client/ of a checkout"
+    if extra in OF_DEVICES:
+        return f"pip install 'CLIENT[{extra}]', where CLIENT is {client}"
+    path = f"'PATH[{extra}]'" if extra else "PATH"
+    return (
+        f"pip install CLIENT {path}, where CLIENT is {client}, and PATH is hubbub's wheel "
+        "or checkout"
+    )
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module of an optional part is installed; it is not imported."""
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
