@@ -19,8 +19,7 @@ from hubbub.catalog import epoch_at, epoch_start
 from hubbub.client import SealedReport as ClientReport
 from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.mechanisms import SystemBits
-from hubbub.sealing.hpke import open_sealed, seal, seal_info
-from hubbub.sealing.kems import PrivateKey, PublicKey
+from hubbub.sealing.hpke import PrivateKey, PublicKey, open_sealed, seal, seal_info
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, SubmitRequest
 

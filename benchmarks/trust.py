@@ -23,8 +23,17 @@ from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.conservation import Window
 from hubbub.errors import BadPayload
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.sealing.hpke import filler_info, open_sealed, seal, seal_info
-from hubbub.sealing.kems import SEAL_BYTES, X25519, X_WING, Kem, PrivateKey
+from hubbub.sealing.hpke import (
+    SEAL_BYTES,
+    X25519,
+    X_WING,
+    Kem,
+    PrivateKey,
+    filler_info,
+    open_sealed,
+    seal,
+    seal_info,
+)
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid
 from hubbub.signing.log.tree import prove, tree_root

@@ -27,8 +27,7 @@ from hubbub.installation.embedded_redis import EmbeddedRedis
 from hubbub.installation.keys_and_bundles import build_bundle
 from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.sealing.hpke import open_sealed, seal_info
-from hubbub.sealing.kems import PrivateKey
+from hubbub.sealing.hpke import PrivateKey, open_sealed, seal_info
 from hubbub.shuffler.pool import Pool
 from tests.support.waiting import HANG_SECONDS
 

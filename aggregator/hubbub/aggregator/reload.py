@@ -14,7 +14,7 @@ from hubbub.bundles.key_handover import line_of
 from hubbub.errors import BundleRefused, KeysUnusable
 from hubbub.privacy.central_releases import check_noise
 from hubbub.runtime.process import certificates_until, day_of
-from hubbub.sealing.kems import x_wing_public_bytes
+from hubbub.sealing.hpke import x_wing_public_bytes
 from hubbub.signing.metric_changes import refuse_changes
 
 

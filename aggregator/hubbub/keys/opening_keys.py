@@ -21,7 +21,7 @@ from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.keys.operator import OPERATOR, read, read_secret, write_operator_key
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
-from hubbub.sealing.kems import x_wing_public_bytes
+from hubbub.sealing.hpke import x_wing_public_bytes
 
 OPENING: Final = "opening.keys.json"
 _OPENING_PUBLIC: Final = "opening.pub.json"

@@ -16,7 +16,7 @@ from hubbub.catalog.values.past_kind import PastKind
 from hubbub.errors.message_words import nats
 from hubbub.privacy.card import card, max_posterior
 from hubbub.privacy.epsilon_words_and_advice import verdict
-from hubbub.sealing.kems import X_WING
+from hubbub.sealing.hpke import X_WING
 
 # Number that fits on a page; a sentence says that the others lose no more.
 _MOST: Final = 10

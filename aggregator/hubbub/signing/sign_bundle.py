@@ -20,7 +20,7 @@ from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter
 from hubbub.fields.field import dumped
-from hubbub.sealing.kems import X25519, X_WING
+from hubbub.sealing.hpke import X25519, X_WING
 
 
 def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = False) -> bytes:

@@ -25,7 +25,7 @@ from hubbub.fields.field import fields_of
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import NAME, is_signed_address, is_whole, metric_name_of
 from hubbub.oblivious.key_config import read_config
-from hubbub.sealing.kems import X_WING
+from hubbub.sealing.hpke import X_WING
 
 if TYPE_CHECKING:
     from hubbub.bundles.log.proof import LogProof

@@ -15,7 +15,7 @@ from hubbub.bundles.weak_keys import KEY_BYTES, refuse_weak_opening_key
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import int_if_whole, is_whole
-from hubbub.sealing.kems import (
+from hubbub.sealing.hpke import (
     SEED_BYTES,
     X25519,
     X_WING,

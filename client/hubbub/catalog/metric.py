@@ -36,7 +36,7 @@ from hubbub.fields.rules import metric_name_of
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, build, parameters
 from hubbub.mechanisms.part_tables import parts_of
 from hubbub.mechanisms.probability import MIN_EPSILON
-from hubbub.sealing.kems import KEMS, SEAL_BYTES, X25519, Kem
+from hubbub.sealing.hpke import KEMS, SEAL_BYTES, X25519, Kem
 
 if TYPE_CHECKING:
     from hubbub.catalog.alerts import Alert

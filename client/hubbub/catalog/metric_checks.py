@@ -18,7 +18,7 @@ from hubbub.fields.field import check
 from hubbub.fields.rules import NAME
 from hubbub.mechanisms import REGISTRY, AnyMechanism
 from hubbub.mechanisms.part_tables import cell_names
-from hubbub.sealing.kems import SEAL_BYTES, X25519, Kem
+from hubbub.sealing.hpke import SEAL_BYTES, X25519, Kem
 
 # A batch is sent as one message; the services refuse larger messages.
 MAX_BATCH_BYTES: Final = 64 << 20

@@ -18,7 +18,7 @@ from hubbub.client.state.contract import PayloadRecord
 from hubbub.client.state.device_state import DeviceState, own_counts_of
 from hubbub.fields.frozen import frozen
 from hubbub.fields.rules import metric_name_of
-from hubbub.sealing.kems import X25519, Kem
+from hubbub.sealing.hpke import X25519, Kem
 
 _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 

@@ -38,7 +38,7 @@ def steps() -> tuple[int, ...]:
 
 def book_bytes(seed: str, number: int, words: int, dimensions: int) -> bytes:
     """Two little-endian bytes for every coordinate of the book's words, word after word."""
-    import hashlib  # noqa: PLC0415 as in hubbub.sealing.kems
+    import hashlib  # noqa: PLC0415 as in hubbub.sealing.hpke
 
     name = f"hubbub directions 1 {seed} {dimensions} {words} {number}"
     return hashlib.shake_128(name.encode()).digest(2 * words * dimensions)

@@ -74,7 +74,7 @@ class KeyedBits:
 
     def _draw(self, bits: int) -> int:
         while self._left_bits < bits:
-            import hmac  # noqa: PLC0415 as in hubbub.sealing.kems
+            import hmac  # noqa: PLC0415 as in hubbub.sealing.hpke
 
             block = hmac.digest(self._key, self._counter.to_bytes(8, "big"), "sha256")
             self._bits_left |= int.from_bytes(block, "little") << self._left_bits

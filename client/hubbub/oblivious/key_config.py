@@ -25,7 +25,7 @@ def key_config(public: bytes) -> bytes:
 
 def key_id(public: bytes) -> int:
     """A key's number in [0, 256). It follows from the key alone, so it cannot mark a client."""
-    import hashlib  # noqa: PLC0415 as in hubbub.sealing.kems
+    import hashlib  # noqa: PLC0415 as in hubbub.sealing.hpke
 
     return hashlib.sha256(public).digest()[0]
 

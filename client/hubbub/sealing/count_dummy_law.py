@@ -99,7 +99,7 @@ class CountNoise:
 
     def draw(self, below: Callable[[int], int] | None = None) -> int:
         """Draws a number. `below(n)` returns a uniform number in [0, n); by default secret."""
-        import secrets  # noqa: PLC0415 as in hubbub.sealing.kems
+        import secrets  # noqa: PLC0415 as in hubbub.sealing.hpke
 
         below = below or secrets.randbelow
         cumulative = list(accumulate(self.weights))

@@ -11,7 +11,7 @@ from math import ceil
 from typing import Final, Literal
 
 from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period
-from hubbub.sealing.kems import SEAL_BYTES, X25519, X_WING, Kem
+from hubbub.sealing.hpke import SEAL_BYTES, X25519, X_WING, Kem
 
 # Tags are stored until an epoch has been closed for an hour: number of such epochs, and that time.
 _EPOCHS_OF_TAGS: Final = 3

@@ -11,8 +11,7 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter, StoreUnavailable
 from hubbub.runtime.clocks import Clock
 from hubbub.runtime.monitoring.stages import Stages
-from hubbub.sealing.hpke import seal, seal_info
-from hubbub.sealing.kems import SEAL_BYTES
+from hubbub.sealing.hpke import SEAL_BYTES, seal, seal_info
 from hubbub.shuffler.mixing_policy import CrowdTake, Policy, fitting, shuffled
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import Place, places

@@ -18,8 +18,16 @@ from hubbub.epochs import begins, epoch_date
 from hubbub.errors import BadParameter
 from hubbub.errors.message_words import wrong_place
 from hubbub.sealing.count_dummy_law import CountNoise
-from hubbub.sealing.hpke import seal
-from hubbub.sealing.kems import KEMS, SEAL_BYTES, X25519, X_WING, Kem, PublicKey, x_wing_public
+from hubbub.sealing.hpke import (
+    KEMS,
+    SEAL_BYTES,
+    X25519,
+    X_WING,
+    Kem,
+    PublicKey,
+    seal,
+    x_wing_public,
+)
 from hubbub.sealing.value_dummy_law import ValueNoise
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason

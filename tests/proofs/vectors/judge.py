@@ -17,8 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hubbub.errors import BadParameter, BadPayload
 from hubbub.mechanisms import REGISTRY
-from hubbub.sealing.hpke import open_sealed, seal_info
-from hubbub.sealing.kems import PrivateKey, x_wing_private
+from hubbub.sealing.hpke import PrivateKey, open_sealed, seal_info, x_wing_private
 from hubbub.tokens.poprf import blind
 from hubbub.wire.v1.services_pb2 import TokenResponse
 from tests.proofs.vectors.make import MORE

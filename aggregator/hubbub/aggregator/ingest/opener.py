@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hubbub.aggregator.ingest.opener_process import hold_keys, open_chunk
 from hubbub.bundles import OpeningKey
-from hubbub.sealing.kems import SEAL_BYTES, X25519, Kem
+from hubbub.sealing.hpke import SEAL_BYTES, X25519, Kem
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 from hubbub.bundles import OpeningKey
 from hubbub.errors import BadPayload
-from hubbub.sealing.hpke import open_sealed
-from hubbub.sealing.kems import SEAL_BYTES, Kem, PrivateKey
+from hubbub.sealing.hpke import SEAL_BYTES, Kem, PrivateKey, open_sealed
 
 _keys: dict[tuple[int, Kem], PrivateKey] = {}  # set once when it starts
 

@@ -45,8 +45,8 @@ class DeviceMemo:
         return tag
 
     def _key(self, use: bytes, purpose: bytes) -> bytes:
-        import hashlib  # noqa: PLC0415 as in hubbub.sealing.kems
-        import hmac  # noqa: PLC0415 as in hubbub.sealing.kems
+        import hashlib  # noqa: PLC0415 as in hubbub.sealing.hpke
+        import hmac  # noqa: PLC0415 as in hubbub.sealing.hpke
 
         # The purpose is hashed so that parts of any content cannot run into each other.
         parts = (b"hubbub/1", use, self._metric, hashlib.sha256(purpose).digest())

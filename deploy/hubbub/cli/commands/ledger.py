@@ -20,7 +20,7 @@ from hubbub.errors import StateUnusable
 from hubbub.errors.message_words import nats, visible
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import option, options
-from hubbub.sealing.kems import X_WING
+from hubbub.sealing.hpke import X_WING
 
 # Larger tables belong in a file; json has all rows.
 _ROWS: Final = 50

@@ -26,8 +26,7 @@ from hubbub.installation.capacity_model import (
 )
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import option, options
-from hubbub.sealing.hpke import open_sealed, seal
-from hubbub.sealing.kems import SEAL_BYTES, X25519, PrivateKey
+from hubbub.sealing.hpke import SEAL_BYTES, X25519, PrivateKey, open_sealed, seal
 
 _MEASURE_SECONDS: Final = 2.0
 _DEVICES: Final = 1e8

@@ -37,8 +37,14 @@ from hubbub.client.transport.messages import answer_in, request_of, token_reques
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.oblivious.binary_http import Request, Response, write_request, write_response
 from hubbub.oblivious.key_config import key_config
-from hubbub.sealing.hpke import seal, seal_info
-from hubbub.sealing.kems import SEED_BYTES, PublicKey, x_wing_public, x_wing_public_bytes
+from hubbub.sealing.hpke import (
+    SEED_BYTES,
+    PublicKey,
+    seal,
+    seal_info,
+    x_wing_public,
+    x_wing_public_bytes,
+)
 from hubbub.signing.log.log_writer import append, prove_bundle
 from hubbub.signing.log.tree import consistency_proof, inclusion_proof, tree_root
 from hubbub.signing.sign_bundle import sign_bundle, sign_notice

@@ -15,11 +15,13 @@ from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.messages import answer_in, request_of
 from hubbub.client.trust.accepted_bundles import Trust
 from hubbub.errors import BadPayload, BundleRefused, NoticeRefused
-from hubbub.sealing.hpke import open_sealed, seal, seal_info
-from hubbub.sealing.kems import (
+from hubbub.sealing.hpke import (
     SEAL_BYTES,
     PrivateKey,
     PublicKey,
+    open_sealed,
+    seal,
+    seal_info,
     x_wing_private,
     x_wing_public,
     x_wing_public_bytes,
