@@ -14,7 +14,7 @@ from hubbub.bundles import OpeningKey
 from hubbub.conservation import Window
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.pool import Pool
 

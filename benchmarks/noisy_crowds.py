@@ -18,7 +18,7 @@ from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.fewest_dummies import best_noise
 from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
-from hubbub.sealing.value_dummy_law import ValueNoise
+from hubbub.sealing.dummy_laws import ValueNoise
 
 
 def noisy_crowd(people: int, values: int) -> ShuffledEpoch | None:

@@ -13,8 +13,7 @@ from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.number_range import dummies_variance
-from hubbub.sealing.count_dummy_law import CountNoise
-from hubbub.sealing.value_dummy_law import ValueNoise
+from hubbub.sealing.dummy_laws import CountNoise, ValueNoise
 
 VALUES = 3
 NUMBERS = {0: 0.25, 1: 0.5, 2: 0.25}

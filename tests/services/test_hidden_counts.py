@@ -21,8 +21,7 @@ from hubbub.conservation import Window, balances
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import RedisServer
-from hubbub.sealing.count_dummy_law import CountNoise
-from hubbub.sealing.value_dummy_law import ValueNoise
+from hubbub.sealing.dummy_laws import CountNoise, ValueNoise
 from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler import hidden_counts as hidden_module
 from hubbub.shuffler.crowd_release import sealed_dummies

@@ -15,9 +15,8 @@ from hubbub.errors import BadPayload
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import RedisServer
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise, ValueNoise
 from hubbub.sealing.hpke import open_sealed, seal_info
-from hubbub.sealing.value_dummy_law import ValueNoise
 from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler.crowd_release import Departures, SideTasks, sealed_dummies
 from hubbub.shuffler.grpc_door import OperatorService

@@ -27,7 +27,7 @@ from hubbub.issuer.issuing import allow
 from hubbub.mechanisms import Totals
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import RedisServer, lua
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.mixing_policy import CrowdTake, Take
 from hubbub.shuffler.pool import Pool

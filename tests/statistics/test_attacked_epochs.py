@@ -27,8 +27,7 @@ from hubbub.privacy.proofs.attack import (
 from hubbub.privacy.proofs.audit import Check
 from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.sealing.count_dummy_law import CountNoise
-from hubbub.sealing.value_dummy_law import ValueNoise
+from hubbub.sealing.dummy_laws import CountNoise, ValueNoise
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.crowds import crowd_of
 

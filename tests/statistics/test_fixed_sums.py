@@ -29,8 +29,7 @@ from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import profile
-from hubbub.sealing.count_dummy_law import CountNoise
-from hubbub.sealing.value_dummy_law import ValueNoise
+from hubbub.sealing.dummy_laws import CountNoise, ValueNoise
 from tests.support.crowds import crowd_of
 
 

@@ -27,7 +27,7 @@ from hubbub.mechanisms.part_tables import listed_parts
 from hubbub.privacy.exact_accountant import ExactAccountant
 from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_histogram import profile
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise
 from tests.support.crowds import crowd_of
 
 SIZES: Final = (7, 16, 14, 2)

@@ -20,7 +20,7 @@ from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.privacy.third_values_account import AllCounts, ThirdValues, poisson
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise
 from tests.support.crowds import crowd_of
 
 

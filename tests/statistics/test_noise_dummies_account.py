@@ -18,7 +18,7 @@ from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noise_dummies_account import bare_delta
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.privacy.two_values_with_dummies import TwoCounts
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise
 from tests.support.commands import document_of
 from tests.support.crowds import crowd_of
 

@@ -24,7 +24,7 @@ from hubbub.epochs import epoch_date
 from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise
 from hubbub.simulation.demo_history import Day, write_history
 from hubbub.simulation.devices import send_everyone
 from tests.support import web

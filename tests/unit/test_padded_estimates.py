@@ -24,7 +24,7 @@ from hubbub.conservation import Window
 from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.pure_protocols import Pure
-from hubbub.sealing.value_dummy_law import ValueNoise
+from hubbub.sealing.dummy_laws import ValueNoise
 from tests.support.catalogs import catalog_toml, metric_toml, promised_catalog_of
 from tests.support.crowds import crowd_of
 from tests.support.fakes import MemoryStore

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise
 from tests.fuzz.readers import WIRE, both, readers
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml

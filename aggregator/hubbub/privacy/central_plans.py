@@ -39,7 +39,7 @@ from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan, planned_tree, row
 from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.sealing.value_dummy_law import ValueNoise
+from hubbub.sealing.dummy_laws import ValueNoise
 
 Way = dict[str, Any]
 """One way to be private: `way`, `epsilon_local` (None for a curator), `epsilon_central`, errors."""

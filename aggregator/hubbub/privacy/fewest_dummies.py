@@ -19,7 +19,7 @@ from hubbub.errors import BadParameter
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import keeps, largest_local
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise
 
 # With more of them than reports a crowd costs twice as much to seal, send and open; a thousand are
 # nothing to anybody.

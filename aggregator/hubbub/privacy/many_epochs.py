@@ -27,7 +27,7 @@ from hubbub.errors import BadParameter
 from hubbub.privacy.noise_dummies_account import law_of, sum_losses
 from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

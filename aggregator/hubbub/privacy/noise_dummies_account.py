@@ -23,7 +23,7 @@ delta is convex in g, so chords between some g are an upper bound. For three val
 hubbub.privacy.lies_and_dummies_account gives less of S away, and more of who lied; the smaller of
 both counts. With two values S would give too much away: there a of the m hold v, and those who lie
 move from one to the other; all a are computed, in blocks, as in hubbub.privacy.two_values_account.
-If the steps of a mean have further dummies (hubbub.sealing.value_dummy_law), the sum of all
+If the steps of a mean have further dummies (hubbub.sealing.dummy_laws), the sum of all
 dummies' steps is a third secret number, drawn from D and moved by at most d - 1: with B the delta
 above,
 
@@ -50,7 +50,7 @@ from hubbub.privacy.lies_and_dummies_account import NoisyLies
 from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch, convolved
 from hubbub.privacy.two_values_account import TAILS, splits
 from hubbub.privacy.two_values_with_dummies import TwoCounts, fits
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise
 
 # Each chance is a product of a few that are right to 1e-10.
 _ROUNDING: Final = 1e-9

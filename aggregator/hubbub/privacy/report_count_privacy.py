@@ -13,7 +13,7 @@ import numpy as np
 from hubbub.analysis.binomials import pmf
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.noise_dummies import count_noise
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise
 
 _MONTH: Final = 30
 _STEPS: Final = 60

@@ -11,7 +11,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import likely, pmf
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise
 
 MAX_REPORTS: Final = 10**9
 MAX_CATEGORIES: Final = 1 << 24

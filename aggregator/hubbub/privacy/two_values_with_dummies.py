@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise
 
 # Powers of r remain numbers.
 _MAX_EXPONENT: Final = 600.0

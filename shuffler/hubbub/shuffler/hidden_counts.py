@@ -8,8 +8,7 @@ from typing import Final
 
 from hubbub.conservation import Window
 from hubbub.runtime.redis.command_sender import Command, RedisServer, lua, script
-from hubbub.sealing.count_dummy_law import CountNoise
-from hubbub.sealing.value_dummy_law import ValueNoise
+from hubbub.sealing.dummy_laws import CountNoise, ValueNoise
 from hubbub.shuffler.shards import Place, keys_of
 
 _HIDE: Final = lua(__package__, "scripts/hide")

@@ -17,7 +17,7 @@ from hubbub.conservation import Window
 from hubbub.epochs import begins, epoch_date
 from hubbub.errors import BadParameter
 from hubbub.errors.message_words import wrong_place
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise, ValueNoise
 from hubbub.sealing.hpke import (
     KEMS,
     SEAL_BYTES,
@@ -28,7 +28,6 @@ from hubbub.sealing.hpke import (
     seal,
     x_wing_public,
 )
-from hubbub.sealing.value_dummy_law import ValueNoise
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
 

@@ -16,8 +16,7 @@ from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.privacy.central_releases import release_without_noise
 from hubbub.privacy.noise_dummies_account import law_of
-from hubbub.sealing.count_dummy_law import CountNoise
-from hubbub.sealing.value_dummy_law import ValueNoise
+from hubbub.sealing.dummy_laws import CountNoise, ValueNoise
 from tests.statistics.calibration.changes import ANY, DIFFERENCE, REQUESTED_BAND, SMALL_P
 from tests.statistics.calibration.few_reports import TINY_P
 from tests.statistics.calibration.listed import judge_rows

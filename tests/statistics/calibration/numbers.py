@@ -15,7 +15,7 @@ from hubbub.analysis.families import draw
 from hubbub.authoring.crowds.accountant import sum_scale
 from hubbub.catalog.crowds.crowd import noise_of, sum_noise_of
 from hubbub.mechanisms import AnyMechanism, Totals, build
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise
 from tests.statistics.calibration.changes import DIFFERENCE, SMALL_P
 from tests.statistics.calibration.few_reports import NARROW
 from tests.statistics.calibration.hidden import noisy_totals

@@ -16,7 +16,7 @@ from hubbub.analysis.percentiles import percentile_shifts, percentiles_of, share
 from hubbub.analysis.ranks import Ranks, ranks_of
 from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals, build
-from hubbub.sealing.count_dummy_law import CountNoise
+from hubbub.sealing.dummy_laws import CountNoise
 from tests.statistics.calibration.hidden import noisy_totals
 from tests.statistics.calibration.statement import Counted, Setting, Statement
 

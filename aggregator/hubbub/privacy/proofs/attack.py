@@ -46,7 +46,7 @@ from hubbub.analysis.families.draw_totals import Counts
 from hubbub.mechanisms import AnyMechanism
 from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
-from hubbub.sealing.value_dummy_law import ValueNoise
+from hubbub.sealing.dummy_laws import ValueNoise
 
 _THRESHOLDS: Final = 64
 _REMEMBERED: Final = 1 << 16  # payloads

@@ -13,7 +13,7 @@ from hubbub.fields.field import setting, settings
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON, exp_at_most
 
 if TYPE_CHECKING:
-    from hubbub.sealing.count_dummy_law import CountNoise
+    from hubbub.sealing.dummy_laws import CountNoise
 
 EPSILON: Final = kinds.number("a number of nats", MIN_EPSILON, MAX_EPSILON)
 """The kind of every epsilon that a person is promised."""
@@ -66,7 +66,7 @@ def noise_of(scale: float, shift: int) -> "CountNoise | None":
     _refuse_small("dummies_scale", scale)
     if not (scale and shift):
         return None
-    from hubbub.sealing.count_dummy_law import CountNoise  # noqa: PLC0415 of few crowds
+    from hubbub.sealing.dummy_laws import CountNoise  # noqa: PLC0415 of few crowds
 
     return CountNoise(int(exp_at_most(1 / scale) * _UNIT), shift)
 
@@ -74,7 +74,7 @@ def noise_of(scale: float, shift: int) -> "CountNoise | None":
 def sum_noise_of(scale: float) -> "CountNoise | None":
     """The law of the sum of a mean's dummies, in steps; None for 0. Raises BadParameter."""
     _refuse_small("dummies_sum_scale", scale)
-    from hubbub.sealing.count_dummy_law import MAX_REACH  # noqa: PLC0415 as above
+    from hubbub.sealing.dummy_laws import MAX_REACH  # noqa: PLC0415 as above
 
     return noise_of(scale, min(ceil(_SUM_REACH * scale), MAX_REACH))
 

@@ -17,8 +17,7 @@ from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
 
 if TYPE_CHECKING:
-    from hubbub.sealing.count_dummy_law import CountNoise
-    from hubbub.sealing.value_dummy_law import ValueNoise
+    from hubbub.sealing.dummy_laws import CountNoise, ValueNoise
 
 MAX_SEALED: Final = 500_000
 """How many dummies the shuffler seals for an epoch at most: a minute of time, 25 MB of Redis."""
@@ -42,7 +41,7 @@ def can_seal(crowd: Crowd, values: float) -> bool:
 
 
 def _value_noise(noise: "CountNoise", values: int, summed: "CountNoise | None") -> "ValueNoise":
-    from hubbub.sealing.value_dummy_law import ValueNoise  # noqa: PLC0415 of few crowds
+    from hubbub.sealing.dummy_laws import ValueNoise  # noqa: PLC0415 of few crowds
 
     return ValueNoise(noise, values, summed)
 
@@ -128,7 +127,7 @@ def count_noise(metric: Any) -> "CountNoise | None":
 
 @lru_cache(maxsize=256)
 def _count_noise(epsilon: float, delta: float) -> "CountNoise":
-    from hubbub.sealing.count_dummy_law import CountNoise  # noqa: PLC0415 of few crowds
+    from hubbub.sealing.dummy_laws import CountNoise  # noqa: PLC0415 of few crowds
 
     return CountNoise.least(exp_at_most(epsilon), delta)
 

@@ -549,7 +549,7 @@ function refuseConflicts(entry: Table): void {
 
 /**
  * How many noise dummies the shuffler seals, by scale, shift and scale of their sum; infinite for
- * too small a scale: as ValueNoise of client/hubbub/sealing/value_dummy_law.py.
+ * too small a scale: as ValueNoise of client/hubbub/sealing/dummy_laws.py.
  */
 function sealedDummies(values: number, [scale = 0, shift = 0, sumScale = 0]: number[]): number {
   if ([scale, sumScale].some((noiseScale) => noiseScale && noiseScale < MIN_SCALE)) return Infinity;
@@ -568,7 +568,7 @@ function sealedDummies(values: number, [scale = 0, shift = 0, sumScale = 0]: num
 
 /**
  * The maximum number of dummies that hide the number of reports, except with probability delta: as
- * CountNoise.least() of client/hubbub/sealing/count_dummy_law.py.
+ * CountNoise.least() of client/hubbub/sealing/dummy_laws.py.
  */
 function mostDummies(epsilon: number, delta: number): number {
   const [odds, maxDelta] = [expAtMost(epsilon), exact(delta)];
