@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from hubbub.aggregator.access.access_file import read_access
 from hubbub.authoring import read_catalog
-from hubbub.bundles import open_bundle, read_bundle, weak_keys
+from hubbub.bundles import open_bundle, read_bundle, signatures
 from hubbub.bundles.encoding import read_json
 from hubbub.catalog.values.value_kinds import numeric_kinds
 from hubbub.cli.commands.rappor import read_collection
@@ -186,16 +186,16 @@ def test_valid_json_reads_back_unchanged() -> None:
 
 def test_no_point_of_small_order_is_a_key(signed: Signed) -> None:
     private = X25519PrivateKey.generate()
-    for raw in map(bytes.fromhex, weak_keys._OPENING):
+    for raw in map(bytes.fromhex, signatures._OPENING):
         for top in (0, 0x80):
             weak = raw[:-1] + bytes([raw[-1] | top])
             with pytest.raises(ValueError, match="computing shared key"):
                 private.exchange(X25519PublicKey.from_public_bytes(weak))
             with pytest.raises(BadParameter, match="small order"):
                 replace(signed.bundle.keys[0], public=weak)
-    for raw in map(bytes.fromhex, weak_keys._SIGNING):
+    for raw in map(bytes.fromhex, signatures._SIGNING):
         with pytest.raises(BadParameter, match="small order"):
-            weak_keys.refuse_weak_signing_key(raw[:-1] + bytes([raw[-1] | 0x80]))
+            signatures.refuse_weak_signing_key(raw[:-1] + bytes([raw[-1] | 0x80]))
     # R = A and S = 0 "sign" anything by a point of order one.
     point = base64.b64encode(b"\1" + bytes(31)).decode()
     forged = {"operator": point, "signature": base64.b64encode(b"\1" + bytes(63)).decode()}

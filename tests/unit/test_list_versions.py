@@ -22,7 +22,7 @@ from hubbub.analysis.answering import answer, answer_lists
 from hubbub.analysis.families import draw
 from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.bundles import Bundle, open_bundle, read_bundle
-from hubbub.bundles.signed_lines import _signed_body
+from hubbub.bundles.signatures import _signed_body
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
 from hubbub.client.trust.accepted_bundles import Trust

@@ -9,8 +9,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final, Self
 
 from hubbub.bundles.encoding import from_text, to_text
-from hubbub.bundles.signatures import SignatureMismatch, check_signature
-from hubbub.bundles.weak_keys import refuse_weak_signing_key
+from hubbub.bundles.signatures import SignatureMismatch, check_signature, refuse_weak_signing_key
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen
 

@@ -10,8 +10,7 @@ from typing import Any, Final, Self
 
 from hubbub.bundles.encoding import MALFORMED, read_json
 from hubbub.bundles.key_handover import Handover, line_of
-from hubbub.bundles.signatures import SignatureMismatch
-from hubbub.bundles.signed_lines import check_lines, other_operator_error
+from hubbub.bundles.signatures import SignatureMismatch, check_lines, other_operator_error
 from hubbub.errors import BadParameter, ModelsRefused
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import NAME

@@ -11,7 +11,7 @@ from dataclasses import replace as replaced
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from hubbub.bundles.encoding import from_text, to_text
-from hubbub.bundles.weak_keys import KEY_BYTES, refuse_weak_opening_key
+from hubbub.bundles.signatures import KEY_BYTES, refuse_weak_opening_key
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import int_if_whole, is_whole

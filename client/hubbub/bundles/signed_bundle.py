@@ -15,9 +15,7 @@ from hubbub.bundles.encoding import MALFORMED, from_text, read_json, to_text
 from hubbub.bundles.key_handover import Handover
 from hubbub.bundles.metric_promise import Promise
 from hubbub.bundles.opening_keys import OpeningKeyPublic
-from hubbub.bundles.signatures import SignatureMismatch
-from hubbub.bundles.signed_lines import check_lines
-from hubbub.bundles.weak_keys import KEY_BYTES
+from hubbub.bundles.signatures import KEY_BYTES, SignatureMismatch, check_lines
 from hubbub.catalog.caps_and_release_budget import Budget, Caps
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, BundleRefused, HubbubError

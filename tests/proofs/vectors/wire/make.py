@@ -22,7 +22,7 @@ from hubbub.bundles.log.merkle import leaf_hash
 from hubbub.bundles.log.signed_notes import NoteKey
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
 from hubbub.bundles.operating_parties import Runs
-from hubbub.bundles.signed_lines import sign_lines
+from hubbub.bundles.signatures import sign_lines
 from hubbub.catalog import EPOCH_SECONDS, Crowd, Metric, epoch_at, epoch_start
 from hubbub.catalog.caps_and_release_budget import Caps
 from hubbub.catalog.values.list_versions import digests_of
