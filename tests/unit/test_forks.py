@@ -211,7 +211,7 @@ def test_a_child_starts_its_client_although_its_parent_was_starting_one(
 # An import in a call that is under way may need the lock of `logging`, which a fork takes.
 WAITING = """
 import os, threading
-from hubbub.client import forks
+from hubbub.client import reentry_and_forks
 import logging
 
 class Call:
@@ -222,7 +222,7 @@ class Call:
         print(thread.is_alive())
 
 call = Call()
-forks.follow(call, [call])
+reentry_and_forks.follow(call, [call])
 if not os.fork():
     os._exit(0)
 os.wait()

@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.client import Client, Outcome, files
 from hubbub.client.delivery.token_store import TokenStore
-from hubbub.client.no_reentry import Wakeup
+from hubbub.client.reentry_and_forks import Wakeup
 from hubbub.client.state import payload_queries
 from hubbub.errors import StateBusy
 from tests.support.bundles import Signed

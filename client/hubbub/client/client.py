@@ -22,17 +22,21 @@ from hubbub.client.delivery.outbox_entry import Entering, Sealer
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.files import limited_to
-from hubbub.client.forks import follow, notice
 from hubbub.client.lazy_log import warn
 from hubbub.client.mistakes import Mistakes
-from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.outcome import Outcome
 from hubbub.client.prevented_start import NO_BUNDLE, is_prevented, is_strict, no_state, reason_of
 from hubbub.client.public_values import Public, PublicValues
+from hubbub.client.reentry_and_forks import (
+    NoReentryLock,
+    check_stack,
+    follow,
+    notice,
+    with_own_stack,
+)
 from hubbub.client.report_counters import Diagnostics, OnDrop
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import Account, check_arguments, epsilon_limit
-from hubbub.client.stack_room import check_stack, with_own_stack
 from hubbub.client.state.contract import Dropped, State
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.transport.addresses import transport_to

@@ -13,8 +13,7 @@ from typing import Final
 
 from hubbub.client.files import locked_file, refuse_other_than_file, seconds_left
 from hubbub.client.ledger import FOREIGN
-from hubbub.client.no_reentry import NoReentryLock
-from hubbub.client.stack_room import check_stack
+from hubbub.client.reentry_and_forks import NoReentryLock, check_stack
 from hubbub.client.state.consent import Consent
 from hubbub.client.state.witness import LOCK_NAME
 from hubbub.errors import StateBusy, StateUnusable

@@ -12,7 +12,7 @@ from typing import Final
 from hubbub.bundles.encoding import MALFORMED
 from hubbub.client.files import elsewhere, is_own, locked_file, read_file, replace_file
 from hubbub.client.lazy_log import warn
-from hubbub.client.stack_room import check_stack
+from hubbub.client.reentry_and_forks import check_stack
 from hubbub.client.trust.accepted_bundles import Trust, is_newer
 from hubbub.errors import StateUnusable
 from hubbub.sealing.digests import checksum, sha256
