@@ -26,7 +26,7 @@ from hubbub.client import (
     TryAgain,
     transport_to,
 )
-from hubbub.client.mistakes import value_hint
+from hubbub.client.mistakes_and_counters import value_hint
 from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.transport.grpc_connection import GrpcConnection
 from hubbub.errors import BadParameter, BundleRefused, NotListed, UnknownMetric, ValueOutOfDomain

@@ -22,7 +22,7 @@ from hubbub.client import (
     files,
 )
 from hubbub.client import client as sdk
-from hubbub.client.report_counters import OnDrop
+from hubbub.client.mistakes_and_counters import OnDrop
 from hubbub.client.state import witness
 from hubbub.client.state.contract import Dropped
 from hubbub.client.testing import FakeClock, FakeShuffler

@@ -14,7 +14,7 @@ from hubbub.bundles.tokens import TokenIssuer, Tokens
 from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.delivery import token_store
 from hubbub.client.delivery.token_store import TokenStore
-from hubbub.client.report_counters import Diagnostics
+from hubbub.client.mistakes_and_counters import Diagnostics
 from hubbub.client.state.contract import State
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.client.state.token_wallet import Wallet

@@ -23,7 +23,7 @@ from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.files import limited_to
 from hubbub.client.lazy_log import warn
-from hubbub.client.mistakes import Mistakes
+from hubbub.client.mistakes_and_counters import Diagnostics, Mistakes, OnDrop
 from hubbub.client.outcome import Outcome
 from hubbub.client.prevented_start import NO_BUNDLE, is_prevented, is_strict, no_state, reason_of
 from hubbub.client.public_values import Public, PublicValues
@@ -34,7 +34,6 @@ from hubbub.client.reentry_and_forks import (
     notice,
     with_own_stack,
 )
-from hubbub.client.report_counters import Diagnostics, OnDrop
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import Account, check_arguments, epsilon_limit
 from hubbub.client.state.contract import Dropped, State

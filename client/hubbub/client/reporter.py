@@ -18,12 +18,11 @@ from hubbub.client.cover import FILLER, OF_THE_DEVICE, fills
 from hubbub.client.device_metric import AskedMetric, Questions
 from hubbub.client.learner import Learner
 from hubbub.client.ledger import charge
-from hubbub.client.mistakes import find_named, unreadable
+from hubbub.client.mistakes_and_counters import Diagnostics, find_named, unreadable
 from hubbub.client.outcome import Outcome
 from hubbub.client.past_event_reports import due, settled_epochs
 from hubbub.client.public_values import PublicValues
 from hubbub.client.reentry_and_forks import NoReentryLock
-from hubbub.client.report_counters import Diagnostics
 from hubbub.client.state.contract import DISABLED, Dropped, PendingPayload, State
 from hubbub.client.state.device_state import DeviceState, Event, own_count
 from hubbub.client.state.secret import SECRET_BYTES

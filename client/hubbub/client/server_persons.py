@@ -23,11 +23,10 @@ from hubbub.client.clock import Clock
 from hubbub.client.delivery.outbox_entry import Entering
 from hubbub.client.ledger import FOREIGN, Account, load_accounts
 from hubbub.client.ledger_view import LedgerView, view
-from hubbub.client.mistakes import Mistakes
+from hubbub.client.mistakes_and_counters import Diagnostics, Mistakes
 from hubbub.client.outcome import Outcome
 from hubbub.client.person_stores import PersonStore
 from hubbub.client.public_values import Public, PublicValues
-from hubbub.client.report_counters import Diagnostics
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import check_arguments, epsilon_limit
 from hubbub.client.state.consent import Consent

@@ -8,8 +8,8 @@ from hubbub.client.clock import Clock
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits, uniform
 from hubbub.client.files import seconds_left
+from hubbub.client.mistakes_and_counters import Diagnostics
 from hubbub.client.reentry_and_forks import NoReentryLock, Wakeup
-from hubbub.client.report_counters import Diagnostics
 from hubbub.client.transport.contract import Transport
 
 # Reports within this time are entered together.

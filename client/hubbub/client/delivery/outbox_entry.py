@@ -11,8 +11,8 @@ from hubbub.catalog import Metric, epoch_start, late_from
 from hubbub.client.clock import Clock
 from hubbub.client.cover import FILLER, fills, other_tiers
 from hubbub.client.files import seconds_left
+from hubbub.client.mistakes_and_counters import Diagnostics
 from hubbub.client.reentry_and_forks import NoReentryLock
-from hubbub.client.report_counters import Diagnostics
 from hubbub.client.reporter import Reporter
 from hubbub.client.state.contract import DAMAGED, Dropped, OutboxEntry, PendingPayload, State
 from hubbub.client.state.device_state import DeviceState

@@ -15,8 +15,8 @@ from hubbub.client.delivery.outbox_entry import Entering
 from hubbub.client.delivery.waits import longest_soon, soon, uniform
 from hubbub.client.device_metric import stored_notice
 from hubbub.client.files import limited_to, seconds_left
+from hubbub.client.mistakes_and_counters import Diagnostics
 from hubbub.client.reentry_and_forks import NoReentryLock
-from hubbub.client.report_counters import Diagnostics
 from hubbub.client.reporter import Reporter
 from hubbub.client.state.contract import DISABLED, SENT, STOPPED, Dropped, OutboxReport, State
 from hubbub.client.transport.contract import GivenUp, NotSent, SealedReport, Transport, TryAgain

@@ -13,8 +13,8 @@ from hubbub.catalog import epoch_at, epoch_start, late_from
 from hubbub.client.clock import Clock
 from hubbub.client.cover import waiting_epochs
 from hubbub.client.delivery.waits import soon
+from hubbub.client.mistakes_and_counters import Diagnostics
 from hubbub.client.reentry_and_forks import NoReentryLock
-from hubbub.client.report_counters import Diagnostics
 from hubbub.client.state.contract import OutboxReport, State
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.state.token_wallet import Inputs, Kind, Wallet

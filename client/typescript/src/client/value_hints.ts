@@ -47,7 +47,7 @@ function withoutValue(error: unknown): unknown {
 
 /**
  * Adds the most similar metric, or the metric's values and the most similar one, as value_hint()
- * of client/hubbub/client/mistakes.py.
+ * of client/hubbub/client/mistakes_and_counters.py.
  *
  * PRIVACY: the most similar name nearly reveals the value. Only for the developer of the call,
  * never for a log.
