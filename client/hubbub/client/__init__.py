@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from hubbub.client.default_client import TypedMetric, init, report
     from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
     from hubbub.client.outcome import Outcome
-    from hubbub.client.person_stores import PersonStore, RedisStore, SQLStore
-    from hubbub.client.server_persons import Person, Persons
+    from hubbub.client.server_persons import Person, Persons, PersonStore, RedisStore, SQLStore
     from hubbub.client.settings import Settings
     from hubbub.client.state.contract import Bounds, OutboxReport, State
     from hubbub.client.state.folder import FolderState
@@ -69,8 +68,7 @@ _MODULES: Final = {
     "transport.addresses": ("transport_to",),
     "state.memory": ("MemoryState",),
     "outcome": ("Outcome",),
-    "server_persons": ("Person", "Persons"),
-    "person_stores": ("PersonStore", "RedisStore", "SQLStore"),
+    "server_persons": ("Person", "PersonStore", "Persons", "RedisStore", "SQLStore"),
     "default_client": ("TypedMetric", "init", "report"),
     "settings": ("Settings",),
     "state.contract": ("Bounds", "State", "OutboxReport"),
