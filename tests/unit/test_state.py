@@ -23,8 +23,7 @@ from hubbub.client.ledger import Account
 from hubbub.client.state.consent import Consent
 from hubbub.client.state.contract import SENT, Dropped, OutboxEntry, PendingPayload
 from hubbub.client.state.journal import Journal, orphans
-from hubbub.client.state.witness import Witnesses
-from hubbub.client.state.witnessed_state import StateMoment
+from hubbub.client.state.witness import StateMoment, Witnesses
 from hubbub.errors import StateUnusable
 from tests.support.bundles import Signed
 from tests.support.devices import state_in

@@ -40,8 +40,7 @@ from hubbub.client.state.contract import (
 )
 from hubbub.client.state.device_state import DeviceState, Event
 from hubbub.client.state.secret import SECRET_BYTES
-from hubbub.client.state.witness import Witnesses
-from hubbub.client.state.witnessed_state import StateMoment, agree
+from hubbub.client.state.witness import StateMoment, Witnesses, agree
 from hubbub.errors import StateUnusable
 
 if TYPE_CHECKING:

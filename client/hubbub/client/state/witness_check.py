@@ -11,8 +11,7 @@ from hubbub.client.state.consent import CONSENT_UNKNOWN, Consent, agreed, unknow
 from hubbub.client.state.contract import PUT_BACK, Dropped
 from hubbub.client.state.journal import orphans
 from hubbub.client.state.payload_queries import Rows
-from hubbub.client.state.witness import LOCK_NAME, Witnesses
-from hubbub.client.state.witnessed_state import StateMoment, agree, is_continued
+from hubbub.client.state.witness import LOCK_NAME, StateMoment, Witnesses, agree, is_continued
 
 
 class Watch:
