@@ -11,11 +11,11 @@ from hubbub.client import SealedReport, TryAgain
 from hubbub.client.transport.messages import (
     REASONS,
     answer_in,
+    fields_of,
     issued_in,
     request_of,
     token_request_of,
 )
-from hubbub.client.transport.protobuf import fields_of
 from hubbub.wire.v1.services_pb2 import (
     IssuedTokens,
     Reason,

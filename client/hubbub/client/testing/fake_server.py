@@ -11,8 +11,7 @@ import grpc
 from hubbub.bundles import OpeningKey
 from hubbub.client.transport.contract import FOR_GOOD, GivenUp, SealedReport, TryAgain
 from hubbub.client.transport.grpc_connection import HINT, METHOD, NOTICE, SERVICE
-from hubbub.client.transport.messages import REASONS
-from hubbub.client.transport.protobuf import element, field, fields_of
+from hubbub.client.transport.messages import REASONS, element, field, fields_of
 from hubbub.sealing.hpke import open_sealed, seal_info
 
 if TYPE_CHECKING:
