@@ -204,7 +204,7 @@ def test_only_the_edge_reads_the_environment() -> None:
     readers = {p.relative_to(ROOT).as_posix() for p in SOURCES if "os.environ" in p.read_text()}
     assert readers == {
         "client/hubbub/client/settings.py",
-        "client/hubbub/client/transport/addresses.py",
+        "client/hubbub/client/transport/transport_by_address.py",
         "client/hubbub/errors/addresses.py",  # whether urllib, which reads proxies, must be loaded
         "shuffler/hubbub/runtime/__init__.py",
         "shuffler/hubbub/runtime/process.py",

@@ -11,9 +11,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.client import Client, Outcome, TryAgain
-from hubbub.client.transport.addresses import relay_to
 from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.http_connection import REPORTS_PATH, REPORTS_TYPE
+from hubbub.client.transport.transport_by_address import relay_to
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.installation.child_process import free_port

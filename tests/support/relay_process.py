@@ -12,7 +12,7 @@ from pathlib import Path
 from ssl import create_default_context
 
 from hubbub.client import Transport
-from hubbub.client.transport.addresses import relay_to
+from hubbub.client.transport.transport_by_address import relay_to
 from hubbub.oblivious.key_config import REQUEST_TYPE
 from tests.support.waiting import HANG_SECONDS, eventually
 

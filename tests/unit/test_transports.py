@@ -14,7 +14,7 @@ from hubbub.client import GivenUp, SealedReport, Submitted, Transport, TryAgain,
 from hubbub.client.testing import FakeServer, FakeShuffler
 from hubbub.client.testing.fake_shuffler import Answer
 from hubbub.client.transport import messages
-from hubbub.client.transport.lazy_transport import LazyTransport
+from hubbub.client.transport.transport_by_address import LazyTransport
 from tests.support.http_shuffler import http_shuffler
 from tests.support.waiting import HANG_SECONDS, eventually
 

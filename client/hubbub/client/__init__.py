@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from hubbub.client.state.contract import Bounds, OutboxReport, State
     from hubbub.client.state.folder import FolderState
     from hubbub.client.state.memory import MemoryState
-    from hubbub.client.transport.addresses import transport_to
     from hubbub.client.transport.contract import (
         GivenUp,
         NotSent,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         Transport,
         TryAgain,
     )
+    from hubbub.client.transport.transport_by_address import transport_to
 
 __all__ = [
     "Bounds",
@@ -65,7 +65,7 @@ _MODULES: Final = {
     "client": ("Client",),
     "state.folder": ("FolderState",),
     "clock": ("Clock", "SystemClock"),
-    "transport.addresses": ("transport_to",),
+    "transport.transport_by_address": ("transport_to",),
     "state.memory": ("MemoryState",),
     "outcome": ("Outcome",),
     "server_persons": ("Person", "PersonStore", "Persons", "RedisStore", "SQLStore"),

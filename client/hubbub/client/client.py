@@ -38,8 +38,8 @@ from hubbub.client.reporter import Reporter
 from hubbub.client.settings import Account, check_arguments, epsilon_limit
 from hubbub.client.state.contract import Dropped, State
 from hubbub.client.state.memory import MemoryState
-from hubbub.client.transport.addresses import transport_to
 from hubbub.client.transport.contract import Transport
+from hubbub.client.transport.transport_by_address import transport_to
 from hubbub.errors import BadParameter, BundleRefused, StateBusy, StateUnusable, UnknownMetric
 from hubbub.mechanisms import BitSource, SystemBits
 

@@ -18,8 +18,8 @@ from hubbub.client.state.database import FILE_NAME, Damaged
 from hubbub.client.state.folder import FolderState
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.state.witness import Witnesses
-from hubbub.client.transport.addresses import relay_to, transport_to
 from hubbub.client.transport.contract import Transport
+from hubbub.client.transport.transport_by_address import relay_to, transport_to
 from hubbub.client.trust.accepted_bundles import Pin, Trust, Vouched, folder_of, is_one
 from hubbub.client.trust.store import lock_store, possible_paths
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, StateUnusable
