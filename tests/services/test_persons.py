@@ -29,7 +29,7 @@ from hubbub.client import (
     SQLStore,
 )
 from hubbub.client.testing import FakeClock, FakeShuffler
-from hubbub.client.testing.clients import MemoryStore
+from hubbub.client.testing.memory_clients import MemoryStore
 from hubbub.errors import BadParameter, StateUnusable, UnknownMetric
 from tests.support.bundles import DAY, Signed, make_signed, metric_text
 from tests.support.catalogs import metric_toml

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from hubbub.client import GivenUp, SealedReport, TryAgain
-from hubbub.client.testing.fake_shuffler import Answer
+from hubbub.client.testing.fakes import Answer
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitRequest, SubmitResponse
 
 

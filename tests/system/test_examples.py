@@ -15,7 +15,7 @@ from openfeature.exception import ErrorCode
 from hubbub.bundles.model_state import ModelState
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
-from hubbub.client.testing.capture import Captured
+from hubbub.client.testing.memory_clients import Captured
 from hubbub.client.testing.pytest_plugin import hubbub_reports
 from hubbub.keys.operator import read_operator_key
 from hubbub.signing.sign_bundle import sign_models

@@ -14,11 +14,10 @@ from hubbub.client.testing import (
     FakeClock,
     FakeServer,
     FakeShuffler,
-    capture,
     coins,
     memory_client,
 )
-from hubbub.client.testing.capture import Captured
+from hubbub.client.testing.memory_clients import Captured
 from hubbub.client.testing.pytest_plugin import hubbub_reports
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.signing.testing import make_bundle

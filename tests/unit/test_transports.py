@@ -12,7 +12,7 @@ import pytest
 
 from hubbub.client import GivenUp, SealedReport, Submitted, Transport, TryAgain, transport_to
 from hubbub.client.testing import FakeServer, FakeShuffler
-from hubbub.client.testing.fake_shuffler import Answer
+from hubbub.client.testing.fakes import Answer
 from hubbub.client.transport import messages
 from hubbub.client.transport.transport_by_address import LazyTransport
 from tests.support.http_shuffler import http_shuffler

@@ -1,13 +1,11 @@
 """Tools for tests of apps: clients in memory, captured reports, and a fake shuffler.
 
-captured = hubbub.client.testing.capture()    as a context manager; or the fixture hubbub_reports
+captured = hubbub.client.testing.memory_clients()    as a context manager; or the fixture hubbub_reports
 """
 
-from hubbub.client.testing.capture import Captured, Report, capture
-from hubbub.client.testing.clients import coins, memory_client
-from hubbub.client.testing.fake_clock import FakeClock
 from hubbub.client.testing.fake_server import FakeServer
-from hubbub.client.testing.fake_shuffler import FakeShuffler
+from hubbub.client.testing.fakes import FakeClock, FakeShuffler
+from hubbub.client.testing.memory_clients import Captured, Report, capture, coins, memory_client
 
 __all__ = [
     "Captured",

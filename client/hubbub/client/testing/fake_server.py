@@ -15,7 +15,7 @@ from hubbub.client.transport.messages import REASONS, element, field, fields_of
 from hubbub.sealing.hpke import open_sealed, seal_info
 
 if TYPE_CHECKING:
-    from hubbub.client.testing.fake_shuffler import Answer
+    from hubbub.client.testing.fakes import Answer
 
 
 class FakeServer:

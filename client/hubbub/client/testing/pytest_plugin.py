@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from hubbub.client import default_client
-from hubbub.client.testing.capture import Captured, capture
+from hubbub.client.testing.memory_clients import Captured, capture
 
 
 @pytest.fixture
