@@ -10,6 +10,7 @@ import pytest
 
 from hubbub.cli.main import main
 from hubbub.client import Client, Outcome, default_client, init
+from hubbub.client.testing import capture
 from hubbub.errors import ValueOutOfDomain
 from tests.architecture.test_house import ROOT, ROOTS
 from tests.support.bundles import DAY, make_signed

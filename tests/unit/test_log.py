@@ -15,9 +15,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles import Bundle, open_bundle, read_bundle
-from hubbub.bundles.log.merkle import leaf_hash, proven_root, refuse_inconsistent
-from hubbub.bundles.log.proof import entry_of
-from hubbub.bundles.log.signed_notes import (
+from hubbub.bundles.log_proof import entry_of, leaf_hash, proven_root, refuse_inconsistent
+from hubbub.bundles.signed_notes import (
     Checkpoint,
     NoteKey,
     note_text,

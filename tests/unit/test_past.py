@@ -16,7 +16,7 @@ from hubbub.cli.main import main
 from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.state.database import FILE_NAME
-from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.client.testing import FakeClock, FakeShuffler, capture
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain
 from hubbub.privacy.leaflet_and_reviewer_claims import leaflet
 from tests.support.bundles import DAY, Signed, make_signed

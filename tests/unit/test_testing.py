@@ -14,6 +14,7 @@ from hubbub.client.testing import (
     FakeClock,
     FakeServer,
     FakeShuffler,
+    capture,
     coins,
     memory_client,
 )

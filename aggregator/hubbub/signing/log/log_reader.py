@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hubbub.bundles.log.merkle import leaf_hash
-from hubbub.bundles.log.proof import KINDS
-from hubbub.bundles.log.signed_notes import Checkpoint, NoteKey
+from hubbub.bundles.log_proof import KINDS, leaf_hash
+from hubbub.bundles.signed_notes import Checkpoint, NoteKey
 from hubbub.errors import BadParameter, LogBroken
 from hubbub.signing.log.tree import (
     CHECKPOINT,

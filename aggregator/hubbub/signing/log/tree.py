@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Final
 
-from hubbub.bundles.log.merkle import node_hash
-from hubbub.bundles.log.proof import LogProof
-from hubbub.bundles.log.signed_notes import Checkpoint
+from hubbub.bundles.log_proof import LogProof, node_hash
+from hubbub.bundles.signed_notes import Checkpoint
 from hubbub.errors import BadParameter
 
 

@@ -16,8 +16,8 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles import Bundle
-from hubbub.bundles.log.merkle import refuse_inconsistent
-from hubbub.bundles.log.signed_notes import (
+from hubbub.bundles.log_proof import refuse_inconsistent
+from hubbub.bundles.signed_notes import (
     COSIGNATURE,
     Checkpoint,
     NoteKey,

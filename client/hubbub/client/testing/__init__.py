@@ -1,6 +1,6 @@
 """Tools for tests of apps: clients in memory, captured reports, and a fake shuffler.
 
-captured = hubbub.client.testing.memory_clients()    as a context manager; or the fixture hubbub_reports
+captured = hubbub.client.testing.capture()    as a context manager; or the fixture hubbub_reports
 """
 
 from hubbub.client.testing.fake_server import FakeServer

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Self
 
-from hubbub.bundles.log.merkle import HASH_BYTES
+from hubbub.bundles.log_proof import HASH_BYTES
 from hubbub.bundles.signatures import SignatureMismatch, check_signature, refuse_weak_signing_key
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen

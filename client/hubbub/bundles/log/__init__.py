@@ -1,1 +1,0 @@
-"""The transparency log: an append-only tree of everything signed for devices."""
