@@ -11,7 +11,7 @@ from math import exp, isfinite, tanh
 from hubbub.analysis.families import family_for
 from hubbub.authoring import Catalog, crowds_within, exposure
 from hubbub.catalog import SPANS, Metric, days_of_period
-from hubbub.catalog.values.past_kind import PastKind
+from hubbub.catalog.values.past_kinds import PastKind
 from hubbub.errors.message_words import nats
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.crowd_guarantees import all_epochs_sentence, crowds_of, rests_on, shuffled_of

@@ -20,10 +20,9 @@ from hubbub.catalog.models.held_out_reports import loss_of_judging
 from hubbub.catalog.models.model_metric import EPOCH, MODEL
 from hubbub.catalog.plain_value import as_python
 from hubbub.catalog.report_limits import Limits
-from hubbub.catalog.values.funnels_and_retention import STEPS, WEEKS
 from hubbub.catalog.values.list_versions import GROWN, digests_of, list_names, tier_of
 from hubbub.catalog.values.part_values import OUTSIDE, PARTS, RANGES, PartRange, code_of, size_of
-from hubbub.catalog.values.rates import RATE, Ratio
+from hubbub.catalog.values.past_kinds import RATE, STEPS, WEEKS, Ratio
 from hubbub.catalog.values.value_kind import ValueKind
 from hubbub.catalog.values.value_kinds import KINDS, kind_named
 from hubbub.catalog.values.vectors import COORDINATES

@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from hubbub.bundles import Bundle
 from hubbub.catalog import closing_time
-from hubbub.catalog.values.past_kind import PastKind
+from hubbub.catalog.values.past_kinds import PastKind
 from hubbub.client.clock import Clock
 from hubbub.client.delivery.outbox_entry import Entering
 from hubbub.client.ledger import FOREIGN, Account, load_accounts

@@ -20,8 +20,7 @@ from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.catalog import Metric
 from hubbub.catalog.alerts import Alert
-from hubbub.catalog.values.funnels_and_retention import Retention
-from hubbub.catalog.values.rates import Rate
+from hubbub.catalog.values.past_kinds import Rate, Retention
 from hubbub.query_results.cell_text import End, number_text
 
 

@@ -2,9 +2,8 @@
 
 from typing import Any, Final
 
-from hubbub.catalog.values.funnels_and_retention import Activity, Funnel, Retention
 from hubbub.catalog.values.numbers import Count, Duration, Number, Size
-from hubbub.catalog.values.rates import Rate
+from hubbub.catalog.values.past_kinds import Activity, Funnel, Rate, Retention
 from hubbub.catalog.values.sets import ValueSet
 from hubbub.catalog.values.value_kind import Boolean, ValueKind
 from hubbub.catalog.values.vectors import Vector
