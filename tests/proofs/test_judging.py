@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.catalog.models.held_out_reports import (
+from hubbub.catalog.models.model_metric import (
     bins_for,
     evaluation_report,
     judging,

@@ -25,8 +25,7 @@ from hubbub.authoring.code_modules import typescript_module
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.model_state import ModelState, open_models
 from hubbub.catalog import Metric
-from hubbub.catalog.models.held_out_reports import judging
-from hubbub.catalog.models.model_metric import codes_of_round, with_minute_rounds
+from hubbub.catalog.models.model_metric import codes_of_round, judging, with_minute_rounds
 from hubbub.cli.terminal.answer_tables import show_calibration
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.state.secret import DeviceMemo

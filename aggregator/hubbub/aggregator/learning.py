@@ -19,9 +19,8 @@ from hubbub.aggregator.store.contract import Integers, TotalsReader
 from hubbub.analysis.models.descent import Round, centre_of, moments_from_cells, rate_of, stepped
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, epoch_start
-from hubbub.catalog.models.held_out_reports import judging
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.models.model_metric import codes_of_round
+from hubbub.catalog.models.model_metric import codes_of_round, judging
 from hubbub.conservation import Window
 from hubbub.errors import HubbubError, TotalsUnreadable
 from hubbub.runtime.clocks import Clocks

@@ -14,7 +14,7 @@ from hubbub.catalog.caps_and_release_budget import SPANS, Caps
 from hubbub.catalog.crowds.gaussian import crowd_cost, room_of, spent_of
 from hubbub.catalog.epochs import days_at_most, epochs_within, spans_within
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.models.held_out_reports import judging
+from hubbub.catalog.models.model_metric import judging
 from hubbub.errors.message_words import nats
 from hubbub.mechanisms.even_lies import even_lies
 

@@ -9,8 +9,7 @@ from hubbub.authoring.crowds.accountant import devices_at_least, named_dummies, 
 from hubbub.catalog import Crowd, Metric
 from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.catalog.epochs import days_at_most
-from hubbub.catalog.models.held_out_reports import judging
-from hubbub.catalog.models.model_metric import codes_of_round
+from hubbub.catalog.models.model_metric import codes_of_round, judging
 from hubbub.mechanisms import AnyMechanism, Memoized
 from hubbub.mechanisms.even_lies import even_lies
 from hubbub.privacy.amplification import DELTA, Amplified, amplified

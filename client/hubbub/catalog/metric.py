@@ -16,8 +16,7 @@ from hubbub.catalog.discovery import DISCOVER, loss_of_either
 from hubbub.catalog.epochs import PERIOD, REPORT_ON, SAMPLING
 from hubbub.catalog.experiments import EXPERIMENT, Experiment
 from hubbub.catalog.metric_checks import check_fields, refuse_large_batch, refuse_uneven_lies
-from hubbub.catalog.models.held_out_reports import loss_of_judging
-from hubbub.catalog.models.model_metric import EPOCH, MODEL
+from hubbub.catalog.models.model_metric import EPOCH, MODEL, loss_of_judging
 from hubbub.catalog.plain_value import as_python
 from hubbub.catalog.report_limits import Limits
 from hubbub.catalog.values.list_versions import GROWN, digests_of, list_names, tier_of

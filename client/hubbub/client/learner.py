@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog import Metric
-from hubbub.catalog.models.held_out_reports import bins_for, evaluation_report
-from hubbub.catalog.models.model_metric import codes_of_round
+from hubbub.catalog.models.model_metric import bins_for, codes_of_round, evaluation_report
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.contract import REPLACED, Dropped
 from hubbub.errors import ModelsRefused

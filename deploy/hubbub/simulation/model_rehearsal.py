@@ -23,7 +23,7 @@ from hubbub.analysis.models.descent import (
     scores,
 )
 from hubbub.analysis.models.model_quality import Evaluation, Judgement, edges_of, evaluate, judge
-from hubbub.catalog.models.held_out_reports import bins_for, judging
+from hubbub.catalog.models.model_metric import bins_for, judging
 from hubbub.mechanisms.gradient import ModelKind, longest
 from hubbub.mechanisms.parameter import MAX_CELLS
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for

@@ -13,9 +13,8 @@ from hubbub.analysis.models.definition import Coefficient, Model, coefficients
 from hubbub.analysis.models.descent import averaged, averaged_weights
 from hubbub.analysis.models.model_quality import edges_of, judge
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
-from hubbub.catalog.models.held_out_reports import bins_for, judging
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.models.model_metric import codes_of_round
+from hubbub.catalog.models.model_metric import bins_for, codes_of_round, judging
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.errors.message_words import NOTICES

@@ -28,7 +28,7 @@ import numpy as np
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.noise_dummies import value_noise
-from hubbub.catalog.models.held_out_reports import evaluation_report, judging
+from hubbub.catalog.models.model_metric import evaluation_report, judging
 from hubbub.errors import HubbubError, ProofFailed
 from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability, random_bits
 from hubbub.mechanisms.probability import DIGITS

@@ -1,5 +1,14 @@
-"""A metric that trains a model: each device reports once for life, in its secretly drawn round."""
+"""A metric that trains a model, and the reports by which held-out devices evaluate it.
 
+Each device reports once for life, in its secretly drawn round.
+A held-out device reports how well the finished model predicts its label: the bin of the model's
+score and the label, one of 2 bins categories, by `grr` at the epsilon of the gradients, in the
+round after the last one. The report has the stream and length of a gradient; its index is
+2 bin + label.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
@@ -10,9 +19,12 @@ from hubbub.errors import BadParameter
 from hubbub.fields import kinds
 from hubbub.fields.field import entry
 from hubbub.fields.nested_tables import table_of
+from hubbub.mechanisms import BitSource
+from hubbub.mechanisms.probability import Probability
 
 if TYPE_CHECKING:
     from hubbub.catalog.models.learning import Learning
+    from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
     from hubbub.mechanisms.vector_codes import VectorCodes
 
 _LENGTHS: Final = kinds.word_kind(lambda: WRITTEN_EPOCHS)
@@ -72,3 +84,39 @@ def codes_of_round(metric: Any, number: int) -> "VectorCodes":
     codes: VectorCodes = metric.randomizer
     size = codes.dimensions if number or metric.crowd else len(metric.model.columns) + 1
     return replace(codes, seed=f"{metric.name}/{number}", dimensions=size)
+
+
+# More bins resolve an AUC better, fewer bins have less noise; decision 0219.
+_BINS: Final = ((1.5, 4), (3.0, 6), (5.0, 8), (float("inf"), 12))
+
+
+def bins_for(epsilon: float) -> int:
+    """The number of bins of scores at this epsilon."""
+    return next(bins for limit, bins in _BINS if not epsilon > limit)
+
+
+def judging(metric: Any) -> "GeneralizedRandomizedResponse":
+    """The mechanism that reports a model's bin and label."""
+    from hubbub.mechanisms.grr import GeneralizedRandomizedResponse  # noqa: PLC0415 of judges alone
+
+    return GeneralizedRandomizedResponse(metric.epsilon, 2 * bins_for(metric.epsilon))
+
+
+def evaluation_report(
+    metric: Any, score: float, label: float, edges: Sequence[float], source: BitSource
+) -> bytes:
+    """The report of one person in the evaluation of a model, with the score's bin between `edges`.
+
+    A label between 0 and 1 is reported as 1 with this probability.
+    """
+    bit = source.chance(Probability.at_most(label))
+    mechanism = judging(metric)
+    payload = mechanism.randomize(2 * bisect_right(edges, score) + bit, source)
+    # Encoded to the length of a gradient, so that nobody on the way can distinguish it.
+    sent: bytes = metric.randomizer.layout.encode(int.from_bytes(payload, "little"))
+    return sent
+
+
+def loss_of_judging(metric: Any) -> float:
+    """The largest privacy loss of a judge's report, in nats; 0 if nobody judges."""
+    return judging(metric).privacy_loss() if metric.model and metric.model.held_out else 0.0

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles.model_state import ModelState
 from hubbub.catalog import Crowd, Metric
-from hubbub.catalog.models.held_out_reports import bins_for
+from hubbub.catalog.models.model_metric import bins_for
 from hubbub.catalog.report_limits import Limits
 from hubbub.signing.sign_bundle import sign_models
 
