@@ -15,9 +15,8 @@ from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_conflicts import PROMISE
 from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.models.learning import Learning
-from hubbub.fields.field import fields_of
+from hubbub.fields.field import field_schema, fields_of, object_schema
 from hubbub.fields.kinds import Schema
-from hubbub.fields.nested_tables import field_schema, object_schema
 from hubbub.fields.rules import NAME
 from hubbub.mechanisms import REGISTRY
 

@@ -20,8 +20,7 @@ from hubbub.catalog.caps_and_release_budget import Budget, Caps
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.message_words import visible
-from hubbub.fields.field import loaded
-from hubbub.fields.nested_tables import table_of
+from hubbub.fields.field import loaded, table_of
 from hubbub.fields.rules import as_table, as_tuple, int_if_whole
 
 # Versions for content that older SDKs would misread: grown lists of values, and tokens.

@@ -15,10 +15,9 @@ from dataclasses import field
 from typing import Final
 
 from hubbub.errors import BadParameter
-from hubbub.fields.field import check, entry, setting, settings
+from hubbub.fields.field import check, entry, setting, settings, table_of
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.kinds import NUMBERS_BY_NAME, number, shares, word_kind
-from hubbub.fields.nested_tables import table_of
 from hubbub.mechanisms.probability import MAX_EPSILON
 
 SPANS: Final = {"day": 1, "month": 31, "year": 366}

@@ -27,9 +27,8 @@ from hubbub.catalog.values.value_kinds import KINDS, kind_named
 from hubbub.catalog.values.vectors import COORDINATES
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
-from hubbub.fields.field import Entry, dumped, part, setting, settings
+from hubbub.fields.field import Entry, dumped, part, setting, settings, table_of
 from hubbub.fields.frozen import set_derived
-from hubbub.fields.nested_tables import table_of
 from hubbub.fields.rules import metric_name_of
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, build, parameters
 from hubbub.mechanisms.part_tables import parts_of

@@ -27,8 +27,7 @@ from hubbub.catalog.values.value_kind import Complain
 from hubbub.errors import CatalogInvalid
 from hubbub.errors.message_words import similar, visible
 from hubbub.fields import kinds
-from hubbub.fields.field import fields_of, setting, settings
-from hubbub.fields.nested_tables import table_of
+from hubbub.fields.field import fields_of, setting, settings, table_of
 from hubbub.fields.rules import NAME
 from hubbub.programs.text_files import parse_toml, read_text
 

@@ -17,8 +17,7 @@ from hubbub.catalog.epochs import MINUTE, WRITTEN_EPOCHS
 from hubbub.catalog.report_limits import Limits
 from hubbub.errors import BadParameter
 from hubbub.fields import kinds
-from hubbub.fields.field import entry
-from hubbub.fields.nested_tables import table_of
+from hubbub.fields.field import entry, table_of
 from hubbub.mechanisms import BitSource
 from hubbub.mechanisms.probability import Probability
 

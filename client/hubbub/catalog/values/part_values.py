@@ -9,9 +9,8 @@ from hubbub.catalog.values.numbers import Number
 from hubbub.catalog.values.value_kinds import kind_named, numeric_kinds
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
-from hubbub.fields.field import Entry, check, entry, setting, settings
+from hubbub.fields.field import Entry, check, entry, setting, settings, table_of
 from hubbub.fields.kinds import Kind
-from hubbub.fields.nested_tables import table_of
 from hubbub.fields.rules import is_text, is_writable
 from hubbub.mechanisms import REGISTRY
 from hubbub.mechanisms.part_tables import MAX_PARTS, listed_parts, parts_of

@@ -16,9 +16,8 @@ from hubbub.catalog.values.value_kind import Complain, ValueKind, not_listed
 from hubbub.catalog.values.vectors import Vector
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
-from hubbub.fields.field import Entry, check, entry, setting, settings
+from hubbub.fields.field import Entry, check, entry, setting, settings, table_of
 from hubbub.fields.kinds import integer, names
-from hubbub.fields.nested_tables import table_of
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms import REGISTRY
 
