@@ -4,8 +4,14 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from hubbub.mechanisms.letter_codes import HOST_CODE_LENGTHS, HOSTS, WORD_CODE_LENGTHS, WORDS
-from hubbub.mechanisms.string_bits import read, spell
+from hubbub.mechanisms.string_bits import (
+    HOST_CODE_LENGTHS,
+    HOSTS,
+    WORD_CODE_LENGTHS,
+    WORDS,
+    read,
+    spell,
+)
 
 ENOUGH = 4096
 # Their bits, which are on the wire: a change is another mechanism.

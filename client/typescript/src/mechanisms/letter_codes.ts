@@ -1,7 +1,7 @@
 /**
  * Code lengths of letters after each preceding letter, for words and for host names.
  *
- * client/hubbub/mechanisms/letter_codes.py describes how they were computed. They are lengths of prefix
+ * client/hubbub/mechanisms/string_bits.py describes how they were computed. They are lengths of prefix
  * codes in hexadecimal, one line for each preceding letter: first the beginning of the string, then
  * each letter in order, then any other character. They define the wire format and never change.
  */
