@@ -1,6 +1,6 @@
 /**
- * Kinds whose value a device computes from its past events. As past_kind.py of
- * client/hubbub/catalog/values and the kinds beside it. Loaded only if a bundle has such a metric.
+ * Kinds whose value a device computes from its past events. As past_kinds.py of
+ * client/hubbub/catalog/values. Loaded only if a bundle has such a metric.
  */
 import { ValueOutOfDomain } from "../errors.js";
 import { epochAt, epochStart } from "./epochs.js";

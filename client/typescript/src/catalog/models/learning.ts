@@ -1,6 +1,6 @@
 /**
- * A metric that is a model: its features, its devices and its rounds. As model_metric.py, learning.py
- * and held_out_reports.py of client/hubbub/catalog/models.
+ * A metric that is a model: its features, its devices and its rounds. As model_metric.py
+ * and learning.py of client/hubbub/catalog/models.
  */
 import { UnknownMetric, ValueOutOfDomain } from "../../errors.js";
 import { pick, type BitSource } from "../../mechanisms/random_bits.js";
