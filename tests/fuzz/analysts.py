@@ -23,7 +23,7 @@ from hubbub.notebook.connection import Connection
 from hubbub.notebook.service import MISSHAPEN, Service
 from hubbub.programs.http_calls import Answer as HttpAnswer
 from hubbub.programs.http_calls import HttpCalls
-from hubbub.query_results.rows import whole_rows
+from hubbub.query_results.answer_table import whole_rows
 from tests.fuzz.documents import varied
 from tests.fuzz.target import Target
 

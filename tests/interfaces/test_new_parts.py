@@ -25,7 +25,7 @@ from hubbub.client import Outcome
 from hubbub.client.testing import FakeShuffler, memory_client
 from hubbub.errors import ValueOutOfDomain
 from hubbub.mechanisms import REGISTRY, build
-from hubbub.query_results.columns import COLUMNS, Column
+from hubbub.query_results.answer_table import COLUMNS, Column
 from hubbub.signing.testing import make_bundle
 from tests.interfaces.browser import Watched, chromium
 from tests.support import web

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from hubbub.cli.terminal.answer_tables import show_estimates
-from hubbub.query_results.cell_text import number_text
+from hubbub.query_results.answer_table import number_text
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import House
 from tests.support import web

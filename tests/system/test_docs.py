@@ -318,7 +318,7 @@ def test_the_mechanisms_page_has_every_mechanism() -> None:
 def test_the_answer_that_is_read_word_by_word_has_every_column_and_each_is_read() -> None:
     from hubbub.mechanisms import build
     from hubbub.privacy.amplification import amplified
-    from hubbub.query_results.columns import COLUMNS
+    from hubbub.query_results.answer_table import COLUMNS
 
     page = (ROOT / "docs" / "read-an-answer.md").read_text()
     [example] = re.findall(r"```text\n(.*?)```", page, re.DOTALL)

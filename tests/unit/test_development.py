@@ -41,8 +41,7 @@ from hubbub.notebook.answer import Answer
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.crowd_guarantees import rests_on, shuffled_of
 from hubbub.privacy.labelled_fields import facts
-from hubbub.query_results.columns import QueryName
-from hubbub.query_results.rows import whole_rows
+from hubbub.query_results.answer_table import QueryName, whole_rows
 from hubbub.shuffler.stream_table import StreamTable, read_stream_table
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason

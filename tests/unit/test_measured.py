@@ -4,8 +4,7 @@ from math import inf, nan
 
 import pytest
 
-from hubbub.query_results.cell_text import End, cell, number_text
-from hubbub.query_results.columns import COLUMNS
+from hubbub.query_results.answer_table import COLUMNS, End, cell, number_text
 
 
 @pytest.mark.parametrize(

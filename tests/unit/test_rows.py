@@ -8,9 +8,17 @@ import pytest
 from hubbub.aggregator.exported_files import to_csv
 from hubbub.conservation import TERMS
 from hubbub.notebook import Answer
-from hubbub.query_results.cell_text import cell, columns_of, title
-from hubbub.query_results.columns import _TABLES, COLUMNS, QueryName, Unit
-from hubbub.query_results.rows import rows, whole_rows
+from hubbub.query_results.answer_table import (
+    _TABLES,
+    COLUMNS,
+    QueryName,
+    Unit,
+    cell,
+    columns_of,
+    rows,
+    title,
+    whole_rows,
+)
 
 VALUE = {"value": "dark", "estimate": 9.0, "low": 8.0, "high": 10.0, "median": 7.25}
 EPOCHS = {"metric": "theme", "dates": "2026-11-01", "since": "", "until": "", "final": True}

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from hubbub.errors import BadParameter, MissingDependency, StoreUnavailable
 from hubbub.errors.message_words import UNSEEN, install_with
-from hubbub.query_results.rows import Row
+from hubbub.query_results.answer_table import Row
 
 _LONGEST: Final = 300  # of a reason that an object store gives
 

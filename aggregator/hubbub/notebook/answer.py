@@ -10,9 +10,16 @@ from typing import Any, Final
 
 from hubbub.errors import MissingDependency
 from hubbub.errors.message_words import install_with, several, visible
-from hubbub.query_results.cell_text import cell, columns_of, is_of_means, title
-from hubbub.query_results.columns import QueryName
-from hubbub.query_results.rows import Document, Row, rows
+from hubbub.query_results.answer_table import (
+    Document,
+    QueryName,
+    Row,
+    cell,
+    columns_of,
+    is_of_means,
+    rows,
+    title,
+)
 from hubbub.query_results.sentences import (
     association_sentence,
     final_sentence,

@@ -8,7 +8,7 @@ from typing import Any, Final
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.notebook.answer import Answer
 from hubbub.notebook.service import MISSHAPEN, Service, named_path, service_at
-from hubbub.query_results.columns import QueryName
+from hubbub.query_results.answer_table import QueryName
 
 _PAGE: Final = 10_000
 _ROUTES: Final[Mapping[QueryName, str]] = {"percentiles": "estimates"}

@@ -4,9 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hubbub.errors.message_words import several, visible
-from hubbub.query_results.cell_text import TELLING, error_of, is_of_means, number_text, rounded_down
-from hubbub.query_results.columns import QueryName
-from hubbub.query_results.rows import Document, Row, percentile_name
+from hubbub.query_results.answer_table import (
+    TELLING,
+    Document,
+    QueryName,
+    Row,
+    error_of,
+    is_of_means,
+    number_text,
+    percentile_name,
+    rounded_down,
+)
 
 _NAMES: Final = {"auc": "AUC", "accuracy": "accuracy"}
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

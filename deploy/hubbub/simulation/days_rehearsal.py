@@ -16,7 +16,7 @@ from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period
 from hubbub.catalog.discovery import counting
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BatchTooSmall
-from hubbub.query_results.rows import MAX_SERIES
+from hubbub.query_results.answer_table import MAX_SERIES
 from hubbub.simulation.people_file import Days, Numbers
 from hubbub.simulation.rehearsal import DrawnStore, as_window
 from hubbub.simulation.truth import Comparison, true_values, with_truth

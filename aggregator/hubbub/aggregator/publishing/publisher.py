@@ -29,7 +29,7 @@ from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusabl
 from hubbub.errors.addresses import server_parts
 from hubbub.programs.atomic_write import replace_file
 from hubbub.programs.http_calls import HttpCalls, NoHttp
-from hubbub.query_results.rows import whole_rows
+from hubbub.query_results.answer_table import whole_rows
 from hubbub.runtime.redis.command_sender import Hashes
 
 _log: Final = logging.getLogger("hubbub.aggregator")

@@ -21,7 +21,7 @@ from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.catalog import Metric
 from hubbub.catalog.alerts import Alert
 from hubbub.catalog.values.past_kinds import Rate, Retention
-from hubbub.query_results.cell_text import End, number_text
+from hubbub.query_results.answer_table import End, number_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

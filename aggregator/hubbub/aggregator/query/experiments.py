@@ -34,7 +34,7 @@ from hubbub.catalog.experiments import Experiment, experiment_named
 from hubbub.catalog.values.past_kinds import Rate
 from hubbub.errors import UnknownMetric
 from hubbub.errors.message_words import several
-from hubbub.query_results.cell_text import error_of, number_text
+from hubbub.query_results.answer_table import error_of, number_text
 
 # Arms whose sizes have a lower p-value get a warning: a false one in 1 of 100 experiments.
 _RATIO_DOUBT: Final = 0.01

@@ -33,7 +33,7 @@ from hubbub.catalog.values.value_kind import OTHER
 from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter
 from hubbub.errors.message_words import did_you_mean, first_names
-from hubbub.query_results.rows import MAX_SERIES, percentile_name
+from hubbub.query_results.answer_table import MAX_SERIES, percentile_name
 
 MEAN: Final = "mean"
 """What the one series of numbers is called; a listed value may be called so, too."""

@@ -20,7 +20,7 @@ from hubbub.aggregator.query import Page, QueryEngine
 from hubbub.analysis.percentiles import MAX_PERCENTILES
 from hubbub.errors import BadParameter
 from hubbub.errors.message_words import did_you_mean
-from hubbub.query_results.columns import COLUMNS
+from hubbub.query_results.answer_table import COLUMNS
 from hubbub.query_results.confidence_check import MAX_CONFIDENCE, MIN_CONFIDENCE
 
 _LONGEST_RANGE = 400

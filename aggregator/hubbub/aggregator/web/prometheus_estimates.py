@@ -19,7 +19,7 @@ from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.catalog import Metric
 from hubbub.errors import BatchTooSmall, TotalsUnreadable
-from hubbub.query_results.columns import COLUMNS
+from hubbub.query_results.answer_table import COLUMNS
 from hubbub.runtime.monitoring.declaration import MetricDeclaration
 
 _MAX_VALUES: Final = 50

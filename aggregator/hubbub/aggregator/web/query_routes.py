@@ -54,8 +54,14 @@ from hubbub.aggregator.web.parameters import (
 from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.errors import BatchTooSmall, TooFewEpochs
-from hubbub.query_results.columns import COLUMNS, Column, QueryName
-from hubbub.query_results.rows import MAX_SERIES, MAX_TOP, whole_rows
+from hubbub.query_results.answer_table import (
+    COLUMNS,
+    MAX_SERIES,
+    MAX_TOP,
+    Column,
+    QueryName,
+    whole_rows,
+)
 
 _TYPES: Final = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 

@@ -37,7 +37,7 @@ from hubbub.fields.rules import Interval
 from hubbub.notebook import Answer, Connection
 from hubbub.programs.command_line import command, read_number
 from hubbub.programs.option_parsing import Exclusive, argument, option
-from hubbub.query_results.rows import MAX_SERIES, MAX_TOP, Row, rows
+from hubbub.query_results.answer_table import MAX_SERIES, MAX_TOP, Row, rows
 from hubbub.query_results.sentences import (
     association_sentence,
     percentile_sentences,

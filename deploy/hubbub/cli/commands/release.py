@@ -11,7 +11,7 @@ from hubbub.privacy.central_releases import CONFIDENCE, QUERIES
 from hubbub.privacy.composition import Event, compose
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import argument, option, options
-from hubbub.query_results.cell_text import End, number_text
+from hubbub.query_results.answer_table import End, number_text
 
 _RELEASES: Final = "/v1/releases"
 

@@ -25,8 +25,7 @@ from hubbub.errors.message_words import several
 from hubbub.fields.rules import metric_name_of
 from hubbub.programs.command_line import command
 from hubbub.programs.text_files import csv_rows, first_row_and_rest, read_text
-from hubbub.query_results.cell_text import error_of, number_text
-from hubbub.query_results.rows import percentile_name
+from hubbub.query_results.answer_table import error_of, number_text, percentile_name
 from hubbub.simulation.days_rehearsal import (
     DayRun,
     DaySeries,

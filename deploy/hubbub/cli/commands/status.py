@@ -21,8 +21,7 @@ from hubbub.fields.rules import Interval
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import argument, option, options
-from hubbub.query_results.cell_text import cell, columns_of
-from hubbub.query_results.rows import Row, rows
+from hubbub.query_results.answer_table import Row, cell, columns_of, rows
 
 Found = Mapping[str, Any]
 _WAITS: Final = "; waiting until it starts; Ctrl-C ends"

@@ -12,7 +12,7 @@ from typing import Any, Final
 from hubbub.analysis.strings.tree_search import detectable_share
 from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.discovery import counting
-from hubbub.catalog.values.past_kind import PastKind
+from hubbub.catalog.values.past_kinds import PastKind
 from hubbub.cli.terminal.output import listing, say
 from hubbub.errors import BadParameter
 from hubbub.errors.message_words import install_with, several
@@ -20,7 +20,7 @@ from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import TREE_CELLS, Row, planned_tree, row
 from hubbub.programs.atomic_write import read_output, write_output
-from hubbub.query_results.rows import percentile_name
+from hubbub.query_results.answer_table import percentile_name
 
 _BAR: Final = 20
 _POINTS: Final = 25

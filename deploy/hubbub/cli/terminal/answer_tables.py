@@ -9,9 +9,16 @@ from typing import Any, Final
 
 from hubbub.cli.terminal.output import explain, listing, say, table
 from hubbub.errors.message_words import several
-from hubbub.query_results.cell_text import cell, columns_of, is_of_means, title
-from hubbub.query_results.columns import Column, QueryName
-from hubbub.query_results.rows import Row, rows
+from hubbub.query_results.answer_table import (
+    Column,
+    QueryName,
+    Row,
+    cell,
+    columns_of,
+    is_of_means,
+    rows,
+    title,
+)
 from hubbub.query_results.sentences import percentile_sentences, sentences_below
 
 Answer = Mapping[str, Any]

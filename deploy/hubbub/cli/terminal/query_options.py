@@ -19,8 +19,8 @@ from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
 from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.option_parsing import Exclusive, argument, option, options, read_existing
+from hubbub.query_results.answer_table import whole_rows
 from hubbub.query_results.confidence_check import MAX_CONFIDENCE, MIN_CONFIDENCE, confidence_error
-from hubbub.query_results.rows import whole_rows
 
 _TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable
 _AUTHORITY: Final = "HUBBUB_CA"
