@@ -15,8 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from benchmarks.measure import Row, rate
 from benchmarks.own import own_redis, times
 from hubbub.bundles import OpeningKey
-from hubbub.bundles.log_proof import entry_of, leaf_hash, open_proof
-from hubbub.bundles.signed_notes import Checkpoint, NoteKey
+from hubbub.bundles.transparency_log import Checkpoint, NoteKey, entry_of, leaf_hash, open_proof
 from hubbub.client import Client, MemoryState
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.conservation import Window

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles import Bundle, open_bundle
 from hubbub.bundles.encoding import to_text
-from hubbub.bundles.signed_notes import NoteKey
+from hubbub.bundles.transparency_log import NoteKey
 from hubbub.catalog import Metric
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler

@@ -15,11 +15,14 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles import Bundle, open_bundle, read_bundle
-from hubbub.bundles.log_proof import entry_of, leaf_hash, proven_root, refuse_inconsistent
-from hubbub.bundles.signed_notes import (
+from hubbub.bundles.transparency_log import (
     Checkpoint,
     NoteKey,
+    entry_of,
+    leaf_hash,
     note_text,
+    proven_root,
+    refuse_inconsistent,
     refuse_unsigned,
     signed_note,
 )

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from hubbub.bundles import read_bundle
-from hubbub.bundles.signed_notes import (
+from hubbub.bundles.transparency_log import (
     COSIGNATURE,
     ED25519,
     Checkpoint,

@@ -28,10 +28,9 @@ from hubbub.oblivious.key_config import read_config
 from hubbub.sealing.hpke import X_WING
 
 if TYPE_CHECKING:
-    from hubbub.bundles.log_proof import LogProof
     from hubbub.bundles.operating_parties import Runs
-    from hubbub.bundles.signed_notes import NoteKey
     from hubbub.bundles.tokens import TokenIssuer
+    from hubbub.bundles.transparency_log import LogProof, NoteKey
     from hubbub.catalog.models.learning import Learning
 
 _CERTIFICATE: Final = r"-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICATE-----"

@@ -94,7 +94,7 @@ def _with_proof(bundle: Bundle, line: bytes, content: bytes, path: str) -> Bundl
         raise BundleRefused(
             f"{path}: it has a proof of a log but does not name the log; {_NO_BUNDLE}"
         )
-    from hubbub.bundles.log_proof import open_proof  # noqa: PLC0415 of bundles in a log
+    from hubbub.bundles.transparency_log import open_proof  # noqa: PLC0415 of bundles in a log
 
     try:
         return replace(bundle, proof=open_proof(line, content, bundle.log))
@@ -145,7 +145,7 @@ def _rare_parts(body: Mapping[str, Any]) -> dict[str, Any]:
     """What few bundles have, imported where one has it: an app's start does not wait for it."""
     parts: dict[str, Any] = {}
     if "log" in body:
-        from hubbub.bundles.signed_notes import NoteKey  # noqa: PLC0415 as above
+        from hubbub.bundles.transparency_log import NoteKey  # noqa: PLC0415 as above
 
         parts["log"] = NoteKey(body["log"]["name"], from_text(body["log"]["key"]))
     if "runs" in body:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hubbub.bundles.log_proof import KINDS, leaf_hash
-from hubbub.bundles.signed_notes import Checkpoint, NoteKey
+from hubbub.bundles.transparency_log import KINDS, Checkpoint, NoteKey, leaf_hash
 from hubbub.errors import BadParameter, LogBroken
 from hubbub.signing.log.tree import (
     CHECKPOINT,

@@ -15,8 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle
 from hubbub.bundles.encoding import to_text
-from hubbub.bundles.log_proof import LogProof, entry_of, leaf_hash
-from hubbub.bundles.signed_notes import Checkpoint, NoteKey
+from hubbub.bundles.transparency_log import Checkpoint, LogProof, NoteKey, entry_of, leaf_hash
 from hubbub.errors import BadParameter, BundleRefused, KeysUnusable, LogBroken
 from hubbub.keys.operator import read_signing_key, signing_pem
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file

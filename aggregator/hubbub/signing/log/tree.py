@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Final
 
-from hubbub.bundles.log_proof import LogProof, node_hash
-from hubbub.bundles.signed_notes import Checkpoint
+from hubbub.bundles.transparency_log import Checkpoint, LogProof, node_hash
 from hubbub.errors import BadParameter
 
 

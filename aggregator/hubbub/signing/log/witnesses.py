@@ -16,13 +16,13 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles import Bundle
-from hubbub.bundles.log_proof import refuse_inconsistent
-from hubbub.bundles.signed_notes import (
+from hubbub.bundles.transparency_log import (
     COSIGNATURE,
     Checkpoint,
     NoteKey,
     merge_notes,
     note_text,
+    refuse_inconsistent,
     refuse_unfit,
     signatures,
     signed_note,

@@ -17,7 +17,7 @@ from hubbub.fields.frozen import frozen
 from hubbub.sealing.digests import sha256
 
 if TYPE_CHECKING:
-    from hubbub.bundles.signed_notes import NoteKey
+    from hubbub.bundles.transparency_log import NoteKey
 
 _VERSION: Final = 1
 _FOLDER: Final = re.compile("[0-9a-f]{16}")
@@ -37,7 +37,7 @@ class SeenLog(NamedTuple):
     @classmethod
     def load(cls, words: Any) -> Self:
         """Reads what `words()` returned. Raises one of MALFORMED for anything else."""
-        from hubbub.bundles.signed_notes import NoteKey  # noqa: PLC0415 of bundles in a log
+        from hubbub.bundles.transparency_log import NoteKey  # noqa: PLC0415 of bundles in a log
 
         name, public, size, root = words
         try:

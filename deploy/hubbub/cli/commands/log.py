@@ -8,7 +8,7 @@ from typing import Any, Final
 from hubbub.bundles import Bundle, open_bundle, open_notice, read_bundle
 from hubbub.bundles.encoding import MALFORMED, read_json
 from hubbub.bundles.metric_promise import Promise, merge_promises
-from hubbub.bundles.signed_notes import COSIGNATURE, ED25519, Checkpoint, NoteKey, signers
+from hubbub.bundles.transparency_log import COSIGNATURE, ED25519, Checkpoint, NoteKey, signers
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, BundleRefused, HubbubError

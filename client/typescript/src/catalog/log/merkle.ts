@@ -2,7 +2,7 @@
  * Append-only Merkle trees and the checks of their two kinds of proofs.
  *
  * Hashes are SHA-256. RFC 6962, section 2.1, has the trees; RFC 9162, sections 2.1.3.2 and 2.1.4.2, the
- * checks. As client/hubbub/bundles/log_proof.py.
+ * checks. As client/hubbub/bundles/transparency_log.py.
  */
 import { sha256 } from "@noble/hashes/sha2.js";
 

@@ -2,7 +2,7 @@
  * Checks a bundle's proof about its log: its place, a checkpoint, and how the log grew.
  *
  * The proof is the bundle's third line. The log entry of a bundle is the SHA-256 of the two lines
- * before it. As client/hubbub/bundles/log_proof.py.
+ * before it. As client/hubbub/bundles/transparency_log.py.
  */
 import { sha256 } from "@noble/hashes/sha2.js";
 

@@ -1,6 +1,6 @@
 /**
  * Checkpoints: how large a log is, and its root, in a note that the log signed (C2SP signed-note,
- * tlog-checkpoint, Ed25519). As client/hubbub/bundles/signed_notes.py.
+ * tlog-checkpoint, Ed25519). As client/hubbub/bundles/transparency_log.py.
  */
 import { sha256 } from "@noble/hashes/sha2.js";
 
