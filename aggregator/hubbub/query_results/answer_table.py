@@ -1,4 +1,4 @@
-"""An answer's table, for every face: its columns, those of columns.toml; its rows; its cells as text.
+"""The table of an answer, for every face: its columns (columns.toml), its rows, and cells as text.
 
 Rows have all fields of a value, so that new ones appear everywhere. A number is formatted in the
 metric's unit, a cell by the unit of its column.

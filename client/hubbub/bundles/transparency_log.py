@@ -1,4 +1,4 @@
-"""The transparency log, as devices check it: its tree, its signed checkpoints, and what it contains.
+"""The transparency log, as devices check it: its tree, signed checkpoints, and what it contains.
 
 A log is an append-only Merkle tree. Hashes are SHA-256. Trees and proofs are those of RFC 6962,
 section 2.1; the checks those of RFC 9162, sections 2.1.3.2 and 2.1.4.2.

@@ -1,4 +1,4 @@
-"""Laws of the secret numbers of dummies: those that hide a number of reports, and those of each value.
+"""Laws of the secret numbers of dummies, which hide a number of reports, or that of each value.
 
 Of a number of reports, the law is two-sided geometric, drawn exactly. Reports and dummies are seen
 together alone. One report more looks like one dummy more, and of two numbers of dummies that are

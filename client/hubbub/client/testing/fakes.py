@@ -1,4 +1,4 @@
-"""Fakes for tests of apps: a clock that only the test moves, and a shuffler with scripted answers."""
+"""Fakes for tests of apps: a clock that only the test moves, a shuffler of scripted answers."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Chooses the transport for an address by its scheme, and opens it at the first use, not across forks.
+"""Chooses the transport for an address by its scheme; opens it at the first use, not across forks.
 
 Each protocol's module is imported when it is dialled, by a literal import statement: tools that
 freeze an app into one file (PyInstaller) find only those.
