@@ -17,7 +17,7 @@ from hubbub.privacy.fewest_dummies import best_noise
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noise_dummies_account import bare_delta
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.privacy.two_values_with_dummies import TwoCounts
+from hubbub.privacy.two_values_account import TwoCounts
 from hubbub.sealing.dummy_laws import CountNoise
 from tests.support.commands import document_of
 from tests.support.crowds import crowd_of

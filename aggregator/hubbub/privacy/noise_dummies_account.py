@@ -15,7 +15,7 @@ N(x, y) the joint law of these and the dummies, and p, q the probabilities of a 
 
     p N(x - 1, y) + q N(x, y - 1) + (d - 2) q g N(x, y)
 
-and w the same with p and q exchanged: hubbub.privacy.two_values_with_dummies sums what v exceeds w
+and w the same with p and q exchanged: hubbub.privacy.two_values_account sums what v exceeds w
 by. The last term is a report that names a third value. It is g times as likely as on average for
 the counts of all third values together: for each it is P(z - 1) / P(z), and g is their mean, which
 is a number of d - 2 draws that are above the mean of P or not. Where g is small, epsilon is large;
@@ -48,8 +48,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import laws, likely, pmf
 from hubbub.privacy.lies_and_dummies_account import NoisyLies
 from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch, convolved
-from hubbub.privacy.two_values_account import TAILS, splits
-from hubbub.privacy.two_values_with_dummies import TwoCounts, fits
+from hubbub.privacy.two_values_account import TAILS, TwoCounts, fits, splits
 from hubbub.sealing.dummy_laws import CountNoise
 
 # Each chance is a product of a few that are right to 1e-10.
