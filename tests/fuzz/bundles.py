@@ -20,7 +20,7 @@ from hubbub.client.trust.accepted_bundles import Trust
 from hubbub.errors import BundleRefused, HubbubError, ValueOutOfDomain
 from hubbub.privacy.card import metric_card
 from hubbub.shuffler.stream_table import read_stream_table
-from hubbub.signing.log.log_writer import append, prove_bundle
+from hubbub.signing.log.log_files import append, prove_bundle
 from hubbub.signing.sign_bundle import sign_bundle, stream_table
 from tests.conftest import CATALOG
 from tests.fuzz.documents import varied

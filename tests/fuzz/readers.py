@@ -19,7 +19,7 @@ from hubbub.bundles.encoding import to_text
 from hubbub.catalog import Metric
 from hubbub.catalog.values.list_versions import digests_of
 from hubbub.fields.field import loaded
-from hubbub.signing.log.log_writer import append, prove_bundle
+from hubbub.signing.log.log_files import append, prove_bundle
 from tests.fuzz.documents import varied
 from tests.fuzz.target import Target, scratch
 from tests.support.document_readers import BothReaders, both_readers, change_field, signed, slots

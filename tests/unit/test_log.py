@@ -32,7 +32,7 @@ from hubbub.client import Client, Outcome
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.keys.operator import read_operator_key
 from hubbub.signing.log import witnesses
-from hubbub.signing.log.log_writer import append, log_key, prove_bundle
+from hubbub.signing.log.log_files import append, log_key, prove_bundle
 from hubbub.signing.log.tree import (
     consistency_proof,
     entries_in,

@@ -21,7 +21,7 @@ from hubbub.keys.operator import read_handovers, read_operator_key
 from hubbub.notebook.service import Service
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.runtime.tls import authorities_of
-from hubbub.signing.log.log_writer import LOG, append_to_log, log_of
+from hubbub.signing.log.log_files import LOG, append_to_log, log_of
 from hubbub.signing.metric_changes import continued_metrics, refuse_changes
 from hubbub.signing.sign_bundle import sign_bundle, sign_models, stream_table
 

@@ -9,7 +9,7 @@ from hubbub.errors import BadParameter
 from hubbub.errors.message_words import several
 from hubbub.installation.keys_and_bundles import OPERATORS, build_bundle
 from hubbub.programs.text_files import read_text
-from hubbub.signing.log.log_writer import LOG
+from hubbub.signing.log.log_files import LOG
 
 
 def build(options: BuildOptions) -> None:

@@ -17,7 +17,7 @@ from hubbub.keys.operator import read_handovers, read_operator_key
 from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import argument, option, options
-from hubbub.signing.log.log_writer import LOG, add_to_log, refuse_lost_log
+from hubbub.signing.log.log_files import LOG, add_to_log, refuse_lost_log
 from hubbub.signing.sign_bundle import sign_notice
 
 _DAYS: Final = 30
