@@ -14,7 +14,7 @@ from hubbub.aggregator.query.cache import sum_totals
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.arrays import Floats
 from hubbub.authoring.crowds.accountant import sum_scale
-from hubbub.authoring.crowds.crowd_means_and_ranges import (
+from hubbub.authoring.crowds.crowd_values import (
     noisy_mean,
     planned_number,
     worst_variance,

@@ -17,7 +17,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.cross import crossed
 from hubbub.analysis.comparisons.table_covariance import Summed, table_covariance
 from hubbub.analysis.families import draw, family_for
-from hubbub.authoring.crowds.crowd_strings_and_parts import cell_variance
+from hubbub.authoring.crowds.crowd_values import cell_variance
 from hubbub.catalog import Crowd
 from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.mechanisms import KeyedBits, Totals

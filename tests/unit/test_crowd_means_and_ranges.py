@@ -5,7 +5,7 @@ from math import log
 
 import pytest
 
-from hubbub.authoring.crowds.crowd_means_and_ranges import planned_number
+from hubbub.authoring.crowds.crowd_values import planned_number
 from hubbub.catalog import Crowd, Metric
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build

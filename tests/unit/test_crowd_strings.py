@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.analysis.families import draw
 from hubbub.analysis.families.sketch import Sketches
-from hubbub.authoring.crowds.crowd_strings_and_parts import planned_strings, string_errors
+from hubbub.authoring.crowds.crowd_values import planned_strings, string_errors
 from hubbub.bundles import read_bundle
 from hubbub.catalog import Crowd, Metric
 from hubbub.cli.main import main

@@ -10,19 +10,17 @@ import numpy as np
 
 from hubbub.analysis.families import family_for
 from hubbub.analysis.strings.tree_search import detectable_share
-from hubbub.authoring.crowds.crowd_means_and_ranges import (
-    noisy_mean,
-    planned_number,
-    worst_variance,
-)
-from hubbub.authoring.crowds.crowd_strings_and_parts import (
+from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
+from hubbub.authoring.crowds.crowd_values import (
     cell_variance,
+    noisy_mean,
     noisy_parts,
     planned_geometry,
+    planned_number,
     planned_strings,
     string_errors,
+    worst_variance,
 )
-from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
 from hubbub.authoring.crowds.crowd_vector_epsilon import planned_vectors
 from hubbub.catalog import Crowd
 from hubbub.catalog.auto_choice import AUTO

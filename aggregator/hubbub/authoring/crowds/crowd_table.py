@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hubbub.authoring.crowds.accountant import Accountant, Planned
-from hubbub.authoring.crowds.crowd_means_and_ranges import noisy_mean, planned_number
-from hubbub.authoring.crowds.crowd_strings_and_parts import (
+from hubbub.authoring.crowds.crowd_values import (
+    noisy_mean,
     noisy_parts,
     planned_geometry,
+    planned_number,
     planned_strings,
 )
 from hubbub.authoring.crowds.crowd_vector_epsilon import planned_vectors
