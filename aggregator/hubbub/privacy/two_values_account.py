@@ -1,10 +1,10 @@
 """Two values: exactly what a whole epoch of `grr` reports, and dummies, reveals of one person.
 
-Without noise dummies there is one count instead of two, and it matters what the others hold: those who hold v hide the
-person by not naming it, those who hold w by naming it, and the noise N is Bin(b, q) - Bin(a, q) for
-a + b others. All splits are computed, in blocks: a block counts only the noise that all its splits
-have. The worst case, where this was tried, is that all others hold the same. The law of N is
-log-concave, as of all sums of coins, so for a person who holds v
+Without noise dummies there is one count instead of two, and it matters what the others hold: those
+who hold v hide the person by not naming it, those who hold w by naming it, and the noise N is
+Bin(b, q) - Bin(a, q) for a + b others. All splits are computed, in blocks: a block counts only the
+noise that all its splits have. The worst case, where this was tried, is that all others hold the
+same. The law of N is log-concave, as of all sums of coins, so for a person who holds v
 
     delta = max over k of (p - t q) P(N = k) - (t - 1) min(P(N > k), P(N < k))
 
