@@ -14,8 +14,7 @@ from typing import Any, Final
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.discovery import counting
-from hubbub.cli.commands.simulate_model import simulate_model
-from hubbub.cli.commands.simulate_options import FEWER_RUNS, RUNS, SimulateOptions
+from hubbub.cli.commands.simulate_model import FEWER_RUNS, RUNS, SimulateOptions, simulate_model
 from hubbub.cli.terminal.catalog_reading import chosen_metrics
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates

@@ -1,22 +1,69 @@
-"""`hubbub simulate` of a model: how good it will be, beside a model without privacy."""
+"""`hubbub simulate` of a model, beside a model without privacy; and the options of all rehearsals."""
 
 import json
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
+from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
 from hubbub.analysis.models.definition import Model, coefficients, foretold, in_own_units
 from hubbub.analysis.models.descent import linear, noise_of
 from hubbub.analysis.models.model_quality import evaluate
-from hubbub.cli.commands.simulate_options import FEWER_RUNS, SimulateOptions
 from hubbub.cli.terminal.answer_tables import show_calibration, show_coefficients
+from hubbub.cli.terminal.catalog_reading import LastBundle
 from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.percentile_and_candidate_options import PercentileOptions
 from hubbub.cli.terminal.progress import tracked
+from hubbub.cli.terminal.query_options import confidence_option
 from hubbub.errors import BadParameter
+from hubbub.fields.rules import Interval
+from hubbub.programs.option_parsing import argument, option, options
 from hubbub.simulation.model_and_people_files import People, Planned, read_people
 from hubbub.simulation.model_rehearsal import Trained, codes_of, rehearse_model, without_privacy
+
+RUNS: Final = 200
+"""How often a metric is rehearsed, unless asked otherwise."""
+FEWER_RUNS: Final = "fewer --runs take less, and give a coarser summary"
+"""What is said where all runs take long."""
+
+
+@options
+class SimulateOptions:
+    metric: str = argument("name of a metric or of a model in the catalog")
+    catalog: Path = option("the catalog (%(default)s)", default=Path("metrics.toml"))
+    last: LastBundle
+    values: Path = option(
+        "CSV, plain or .gz, or - for standard input: one value per line, or value,count; the "
+        "values of a set are separated by |. Other kinds need a header: each part, public field or "
+        "coordinate; day, value, and person or count; each model feature and label",
+        metavar="FILE",
+    )
+    test: Path | None = option(
+        "for a model: CSV of people who do not train it, but evaluate it", metavar="FILE"
+    )
+    reports: int | None = option(
+        "draw N people from a population like that of the file",
+        metavar="N",
+        within=Interval(1, 10**12),
+    )
+    epochs: int = option(
+        "number of epochs in which the same people report (%(default)s)",
+        default=1,
+        within=Interval(1, 1000),
+    )
+    runs: int | None = option(
+        f"number of repetitions ({RUNS}; a model 5 times)", within=Interval(1, 100_000)
+    )
+    seed: int | None = option(
+        "seed of the random numbers; without it every call draws others", within=Interval(0)
+    )
+    candidates: Path | None = option("file of strings to look for, besides those of --values")
+    confidence: float = confidence_option("the intervals")
+    ranks: PercentileOptions
+    json: bool = option("print every run in full as JSON")
+
 
 _RUNS: Final = 5
 _MIN_PEOPLE: Final = 100
