@@ -1,4 +1,4 @@
-"""`hubbub simulate` of a model, beside a model without privacy; and the options of all rehearsals."""
+"""`hubbub simulate` of a model, beside one without privacy; and the options of all rehearsals."""
 
 import json
 import time
