@@ -15,7 +15,7 @@ from typing import Any, Final
 from benchmarks.device import MECHANISMS
 from benchmarks.measure import Row
 from hubbub.catalog import Metric
-from hubbub.catalog.report_limits import Limits
+from hubbub.catalog.limits_and_budgets import Limits
 from hubbub.client import Client, FolderState, SystemClock
 from hubbub.client.testing import FakeShuffler
 from hubbub.signing.testing import TestBundle, make_bundle

@@ -11,11 +11,10 @@ from hubbub.authoring.crowds.crowd_table import FOLLOWING
 from hubbub.authoring.metrics_toml.catalog_file import Catalog
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.caps_and_release_budget import Budget, Caps, Release
 from hubbub.catalog.crowds.central_conflicts import PROMISE
+from hubbub.catalog.limits_and_budgets import Budget, Caps, Limits, Release
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.report_limits import Limits
 from hubbub.fields.field import CatalogField, fields_of
 from hubbub.mechanisms import REGISTRY
 

@@ -7,11 +7,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hubbub.catalog.caps_and_release_budget import Caps
 from hubbub.catalog.epochs import EPOCH_SECONDS
+from hubbub.catalog.limits_and_budgets import Caps, Limits
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.report_limits import Limits
 from hubbub.catalog.values.part_values import PartRange
 from hubbub.fields.field import CatalogField, fields_of
 from hubbub.fields.rules import int_if_whole

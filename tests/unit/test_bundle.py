@@ -17,7 +17,7 @@ from hubbub.bundles import Bundle, key_at, read_bundle
 from hubbub.bundles.key_handover import MAX_HANDOVERS
 from hubbub.bundles.opening_keys import OpeningKey
 from hubbub.catalog import epoch_at, epoch_start
-from hubbub.catalog.report_limits import Limits
+from hubbub.catalog.limits_and_budgets import Limits
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, KeysUnusable, UnknownMetric
 from hubbub.installation.keys_and_bundles import build_bundle, make_keys

@@ -9,8 +9,7 @@ import pytest
 
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import SPANS, Metric, epoch_at
-from hubbub.catalog.caps_and_release_budget import Caps
-from hubbub.catalog.report_limits import Limits
+from hubbub.catalog.limits_and_budgets import Caps, Limits
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
 from hubbub.client.ledger import Account, merge
 from hubbub.client.testing import FakeClock, FakeShuffler

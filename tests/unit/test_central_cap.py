@@ -12,7 +12,6 @@ from scipy.stats import norm
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import Metric
-from hubbub.catalog.caps_and_release_budget import Caps
 from hubbub.catalog.crowds.gaussian import (
     crowd_cost,
     delta_of_mu,
@@ -22,6 +21,7 @@ from hubbub.catalog.crowds.gaussian import (
     room_of,
     spent_of,
 )
+from hubbub.catalog.limits_and_budgets import Caps
 from hubbub.cli.commands import ledger
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.ledger import Account, charge, crowds_since, forgotten, merge

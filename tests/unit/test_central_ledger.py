@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.bundles import Bundle, Promise
 from hubbub.catalog import Metric
-from hubbub.catalog.report_limits import Limits
+from hubbub.catalog.limits_and_budgets import Limits
 from hubbub.cli.commands import ledger
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
 from hubbub.client.ledger import Account, charge, merge

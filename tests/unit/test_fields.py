@@ -17,8 +17,7 @@ from hubbub.authoring.metrics_toml import metric_table
 from hubbub.bundles import signed_bundle
 from hubbub.catalog import Budget, Metric, Release
 from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.caps_and_release_budget import Caps
-from hubbub.catalog.report_limits import Limits
+from hubbub.catalog.limits_and_budgets import Caps, Limits
 from hubbub.client import Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain

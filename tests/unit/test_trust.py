@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.key_handover import MAX_HANDOVERS, Handover, hand_over
-from hubbub.catalog.report_limits import Limits
+from hubbub.catalog.limits_and_budgets import Limits
 from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.startup import program_name
 from hubbub.client.trust.accepted_bundles import Pin, Trust, folder_of

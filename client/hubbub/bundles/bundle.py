@@ -11,11 +11,11 @@ from hubbub.bundles.key_handover import Handover, line_of
 from hubbub.bundles.metric_promise import Promise
 from hubbub.bundles.opening_keys import OpeningKeyPublic, is_development
 from hubbub.catalog.breakdown import conditions_in, streams_of
-from hubbub.catalog.caps_and_release_budget import Budget, Caps
 from hubbub.catalog.cover import uncovered
 from hubbub.catalog.discovery import finder_of
 from hubbub.catalog.epochs import MINUTE
 from hubbub.catalog.experiments import Experiment, clashes, experiments_of
+from hubbub.catalog.limits_and_budgets import Budget, Caps
 from hubbub.catalog.metric import Metric, versions_of
 from hubbub.catalog.supersedes import misfits
 from hubbub.catalog.values.list_versions import STREAM, digests_of

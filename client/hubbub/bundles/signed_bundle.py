@@ -16,7 +16,7 @@ from hubbub.bundles.key_handover import Handover
 from hubbub.bundles.metric_promise import Promise
 from hubbub.bundles.opening_keys import OpeningKeyPublic
 from hubbub.bundles.signatures import KEY_BYTES, SignatureMismatch, check_lines
-from hubbub.catalog.caps_and_release_budget import Budget, Caps
+from hubbub.catalog.limits_and_budgets import Budget, Caps
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.message_words import visible

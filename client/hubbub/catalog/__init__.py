@@ -4,7 +4,6 @@ metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle-
 """
 
 from hubbub.catalog.breakdown import UNLISTED, cell_of, conditions_in
-from hubbub.catalog.caps_and_release_budget import SPANS, Budget, Release
 from hubbub.catalog.crowds.crowd import Crowd
 from hubbub.catalog.epochs import (
     EPOCH_SECONDS,
@@ -18,6 +17,7 @@ from hubbub.catalog.epochs import (
     late_from,
     reports_of_one,
 )
+from hubbub.catalog.limits_and_budgets import SPANS, Budget, Release
 from hubbub.catalog.metric import Metric, versions_of
 from hubbub.catalog.supersedes import superseded_by
 

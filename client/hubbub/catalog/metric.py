@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from hubbub.catalog.auto_choice import AUTO, CHOICE, Choice
 from hubbub.catalog.breakdown import BREAKDOWN, Rules, streams_of
-from hubbub.catalog.caps_and_release_budget import RELEASE, Caps, Release
 from hubbub.catalog.cover import DEFAULT, refusal_of_default
 from hubbub.catalog.crowds.crowd import EPSILON, Crowd
 from hubbub.catalog.discovery import DISCOVER, loss_of_either
 from hubbub.catalog.epochs import PERIOD, REPORT_ON, SAMPLING
 from hubbub.catalog.experiments import EXPERIMENT, Experiment
+from hubbub.catalog.limits_and_budgets import RELEASE, Caps, Limits, Release
 from hubbub.catalog.metric_checks import check_fields, refuse_large_batch, refuse_uneven_lies
 from hubbub.catalog.models.model_metric import EPOCH, MODEL, loss_of_judging
 from hubbub.catalog.plain_value import as_python
-from hubbub.catalog.report_limits import Limits
 from hubbub.catalog.values.list_versions import GROWN, digests_of, list_names, tier_of
 from hubbub.catalog.values.part_values import OUTSIDE, PARTS, RANGES, PartRange, code_of, size_of
 from hubbub.catalog.values.past_kinds import RATE, STEPS, WEEKS, Ratio

@@ -8,8 +8,8 @@ from hubbub.catalog.crowds.central_conflicts import central_conflicts
 from hubbub.catalog.discovery import check_discovery
 from hubbub.catalog.epochs import period_conflicts
 from hubbub.catalog.experiments import check_experiment
+from hubbub.catalog.limits_and_budgets import conflicts
 from hubbub.catalog.models.model_metric import check_model
-from hubbub.catalog.report_limits import conflicts
 from hubbub.catalog.values.list_versions import STREAM, check_grown
 from hubbub.catalog.values.part_values import check_ranges
 from hubbub.catalog.values.value_kinds import check_family

@@ -18,9 +18,9 @@ from hubbub.authoring.table_reader import read_section
 from hubbub.bundles.operating_parties import Runs
 from hubbub.bundles.tokens import Tokens, unfetched, untokened
 from hubbub.catalog.breakdown import FIELD
-from hubbub.catalog.caps_and_release_budget import Budget, Caps
 from hubbub.catalog.cover import COVER, uncovered
 from hubbub.catalog.experiments import Experiment, clashes
+from hubbub.catalog.limits_and_budgets import Budget, Caps
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.supersedes import misfits
 from hubbub.catalog.values.value_kind import Complain

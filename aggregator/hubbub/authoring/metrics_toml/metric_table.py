@@ -18,14 +18,13 @@ from hubbub.authoring.metrics_toml.domain import (
 )
 from hubbub.authoring.table_reader import read_fields, refuse_unknown
 from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.caps_and_release_budget import Caps
 from hubbub.catalog.cover import NONE
 from hubbub.catalog.crowds.central_conflicts import PROMISE
 from hubbub.catalog.crowds.crowd import Crowd
 from hubbub.catalog.epochs import period_conflicts
 from hubbub.catalog.experiments import Experiment, experiment_named
+from hubbub.catalog.limits_and_budgets import Caps, Limits, conflicts
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.report_limits import Limits, conflicts
 from hubbub.catalog.values.part_values import size_of
 from hubbub.catalog.values.value_kind import OTHER, Complain
 from hubbub.catalog.values.value_kinds import KINDS, LISTED, kind_named

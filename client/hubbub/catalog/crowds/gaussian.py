@@ -18,7 +18,7 @@ from functools import lru_cache
 from math import erfc, exp, log, sqrt
 from typing import Any, Final
 
-from hubbub.catalog.caps_and_release_budget import Caps
+from hubbub.catalog.limits_and_budgets import Caps
 
 LEFT_OUT: Final = 1e-13
 """The chance with which a crowd may tell more than its Gaussian."""

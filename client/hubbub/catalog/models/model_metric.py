@@ -14,7 +14,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog.epochs import MINUTE, WRITTEN_EPOCHS
-from hubbub.catalog.report_limits import Limits
+from hubbub.catalog.limits_and_budgets import Limits
 from hubbub.errors import BadParameter
 from hubbub.fields import kinds
 from hubbub.fields.field import entry, table_of

@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles.model_state import ModelState
 from hubbub.catalog import Crowd, Metric
+from hubbub.catalog.limits_and_budgets import Limits
 from hubbub.catalog.models.model_metric import bins_for
-from hubbub.catalog.report_limits import Limits
 from hubbub.signing.sign_bundle import sign_models
 
 DAY = 86_400

@@ -23,7 +23,7 @@ from hubbub.bundles.operating_parties import Runs
 from hubbub.bundles.signatures import sign_lines
 from hubbub.bundles.transparency_log import NoteKey, leaf_hash
 from hubbub.catalog import EPOCH_SECONDS, Crowd, Metric, epoch_at, epoch_start
-from hubbub.catalog.caps_and_release_budget import Caps
+from hubbub.catalog.limits_and_budgets import Caps
 from hubbub.catalog.values.list_versions import digests_of
 from hubbub.client.client import Client
 from hubbub.client.delivery.outbox_entry import dummy_payloads
