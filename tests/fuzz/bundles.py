@@ -16,7 +16,7 @@ from hubbub.bundles.transparency_log import NoteKey
 from hubbub.catalog import Metric
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
-from hubbub.client.trust.accepted_bundles import Trust
+from hubbub.client.trust import Trust
 from hubbub.errors import BundleRefused, HubbubError, ValueOutOfDomain
 from hubbub.privacy.card import metric_card
 from hubbub.shuffler.stream_table import read_stream_table

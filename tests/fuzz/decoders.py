@@ -19,8 +19,7 @@ from hubbub.cli.commands.rappor import read_collection, read_map
 from hubbub.client.ledger import FOREIGN, Account, merge
 from hubbub.client.transport.contract import TryAgain
 from hubbub.client.transport.messages import answer_in
-from hubbub.client.trust.accepted_bundles import Trust
-from hubbub.client.trust.store import lock_store
+from hubbub.client.trust import Trust, lock_store
 from hubbub.conservation import Window
 from hubbub.errors import (
     BadParameter,

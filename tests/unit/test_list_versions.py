@@ -25,7 +25,7 @@ from hubbub.bundles import Bundle, open_bundle, read_bundle
 from hubbub.bundles.signatures import _signed_body
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
-from hubbub.client.trust.accepted_bundles import Trust
+from hubbub.client.trust import Trust
 from hubbub.conservation import Window
 from hubbub.errors import BundleRefused, UnknownMetric
 from hubbub.installation.keys_and_bundles import build_bundle, make_keys

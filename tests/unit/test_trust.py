@@ -21,8 +21,7 @@ from hubbub.bundles.key_handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.catalog.limits_and_budgets import Limits
 from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.startup import program_name
-from hubbub.client.trust.accepted_bundles import Pin, Trust, folder_of
-from hubbub.client.trust.store import _temporary_path, lock_store
+from hubbub.client.trust import Pin, Trust, _temporary_path, folder_of, lock_store
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import Signed

@@ -26,7 +26,7 @@ from hubbub.client.startup import WRONG_FILE, state_home, transport_of
 from hubbub.client.state.contract import SENT
 from hubbub.client.state_inspection import peek, state_folders
 from hubbub.client.transport.contract import NotSent
-from hubbub.client.trust.store import possible_paths, read_places, read_trust
+from hubbub.client.trust import possible_paths, read_places, read_trust
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable
 from hubbub.errors.message_words import several, visible
 from hubbub.fields.frozen import frozen

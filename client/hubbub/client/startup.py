@@ -20,8 +20,7 @@ from hubbub.client.state.memory import MemoryState
 from hubbub.client.state.witness import Witnesses
 from hubbub.client.transport.contract import Transport
 from hubbub.client.transport.transport_by_address import relay_to, transport_to
-from hubbub.client.trust.accepted_bundles import Pin, Trust, Vouched, folder_of, is_one
-from hubbub.client.trust.store import lock_store, possible_paths
+from hubbub.client.trust import Pin, Trust, Vouched, folder_of, is_one, lock_store, possible_paths
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, StateUnusable
 
 if TYPE_CHECKING:

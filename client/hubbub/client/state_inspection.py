@@ -13,7 +13,7 @@ from hubbub.client.files import refuse_other_than_file
 from hubbub.client.ledger import FOREIGN
 from hubbub.client.state import ledger_tables, payload_queries
 from hubbub.client.state.database import AS_TEXT, FILE_NAME
-from hubbub.client.trust.accepted_bundles import Vouched
+from hubbub.client.trust import Vouched
 from hubbub.errors import BundleRefused, StateUnusable
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 /**
- * Accepts or refuses a bundle, and records its promises. As client/hubbub/client/trust/accepted_bundles.py.
+ * Accepts or refuses a bundle, and records its promises. As client/hubbub/client/trust.py.
  */
 import { signerOf, type Bundle } from "../catalog/bundle.js";
 import { ownValue, text } from "../catalog/json.js";

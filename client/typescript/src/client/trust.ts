@@ -3,7 +3,7 @@
  *
  * The device trusts the first operator that it sees, and any operator to whom that one hands over.
  * It accepts another operator only if the app names that operator; a bundle cannot do so itself. As
- * client/hubbub/client/trust/accepted_bundles.py.
+ * client/hubbub/client/trust.py.
  */
 import { listed, number, table, text } from "../catalog/json.js";
 

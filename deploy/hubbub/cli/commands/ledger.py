@@ -15,7 +15,7 @@ from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
 from hubbub.client.settings import Settings
 from hubbub.client.startup import state_home
 from hubbub.client.state_inspection import peek, state_folders
-from hubbub.client.trust.store import possible_paths, read_places
+from hubbub.client.trust import possible_paths, read_places
 from hubbub.errors import StateUnusable
 from hubbub.errors.message_words import nats, visible
 from hubbub.programs.command_line import command

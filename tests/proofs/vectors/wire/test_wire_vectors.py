@@ -13,7 +13,7 @@ from hubbub.bundles import open_bundle, open_notice
 from hubbub.catalog import epoch_at, epoch_start
 from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.messages import answer_in, request_of
-from hubbub.client.trust.accepted_bundles import Trust
+from hubbub.client.trust import Trust
 from hubbub.errors import BadPayload, BundleRefused, NoticeRefused
 from hubbub.sealing.hpke import (
     SEAL_BYTES,

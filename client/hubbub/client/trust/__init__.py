@@ -1,1 +1,0 @@
-"""The operators whose bundles an app accepts, and the promises made under their names."""
