@@ -21,17 +21,45 @@ from hubbub.catalog.supersedes import misfits
 from hubbub.catalog.values.list_versions import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.message_words import did_you_mean, wrong_place
-from hubbub.fields.field import fields_of
+from hubbub.fields.field import check, fields_of, setting
 from hubbub.fields.frozen import frozen, set_derived
+from hubbub.fields.kinds import text
 from hubbub.fields.rules import NAME, is_signed_address, is_whole, metric_name_of
 from hubbub.oblivious.key_config import read_config
 from hubbub.sealing.hpke import X_WING
 
 if TYPE_CHECKING:
-    from hubbub.bundles.operating_parties import Runs
     from hubbub.bundles.tokens import TokenIssuer
     from hubbub.bundles.transparency_log import LogProof, NoteKey
     from hubbub.catalog.models.learning import Learning
+
+
+@frozen()
+class Runs:
+    """The party that runs each service, as text for people: a name, and where it is.
+
+    Raises BadParameter if a party is not a text.
+    """
+
+    shuffler: str = setting(
+        text("names who runs the shuffler"),
+        "Who runs the shuffler: sees addresses, and no answer.",
+        '"Example Foundation, Oslo"',
+    )
+    aggregator: str = setting(
+        text("names who runs the aggregator"),
+        "Who runs the aggregator: sees randomized answers, and no address.",
+        '"Example Ltd, Dublin"',
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def apart(self) -> bool:
+        """Whether they are two parties, so that only together they could identify senders."""
+        return self.shuffler.casefold() != self.aggregator.casefold()
+
 
 _CERTIFICATE: Final = r"-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICATE-----"
 _DIGEST: Final = r"[0-9a-f]{64}"

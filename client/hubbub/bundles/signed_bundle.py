@@ -149,7 +149,7 @@ def _rare_parts(body: Mapping[str, Any]) -> dict[str, Any]:
 
         parts["log"] = NoteKey(body["log"]["name"], from_text(body["log"]["key"]))
     if "runs" in body:
-        from hubbub.bundles.operating_parties import Runs  # noqa: PLC0415 as above
+        from hubbub.bundles.bundle import Runs  # noqa: PLC0415 as above
 
         parts["runs"] = table_of(Runs).load(body["runs"])
     if "tokens" in body:

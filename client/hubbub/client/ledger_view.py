@@ -6,8 +6,8 @@ from dataclasses import field
 from typing import Final
 
 from hubbub.bundles import Bundle
+from hubbub.bundles.bundle import Runs
 from hubbub.bundles.notice import Notice
-from hubbub.bundles.operating_parties import Runs
 from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric, conditions_in, days_of_period, epoch_at
 from hubbub.catalog.crowds.gaussian import spent_of
 from hubbub.catalog.payload_meanings import meanings_of

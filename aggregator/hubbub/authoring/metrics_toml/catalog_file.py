@@ -15,7 +15,7 @@ from hubbub.authoring.exposure import over_caps, over_central_cap, with_gaussian
 from hubbub.authoring.metrics_toml.metric_table import Around, read_metric
 from hubbub.authoring.metrics_toml.model_table import read_model
 from hubbub.authoring.table_reader import read_section
-from hubbub.bundles.operating_parties import Runs
+from hubbub.bundles.bundle import Runs
 from hubbub.bundles.tokens import Tokens, unfetched, untokened
 from hubbub.catalog.breakdown import FIELD
 from hubbub.catalog.cover import COVER, uncovered

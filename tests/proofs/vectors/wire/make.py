@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hubbub.bundles import Bundle, Notice, OpeningKeyPublic, open_bundle
+from hubbub.bundles.bundle import Runs
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
-from hubbub.bundles.operating_parties import Runs
 from hubbub.bundles.signatures import sign_lines
 from hubbub.bundles.transparency_log import NoteKey, leaf_hash
 from hubbub.catalog import EPOCH_SECONDS, Crowd, Metric, epoch_at, epoch_start
