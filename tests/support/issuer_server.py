@@ -14,8 +14,7 @@ from hubbub.bundles.tokens import TokenIssuer, Tokens
 from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.installation.child_process import free_port
 from hubbub.issuer.accounts import Accounts, add_account
-from hubbub.issuer.issuing import Subjects, TokensApp
-from hubbub.issuer.stream_table import read_issued_streams
+from hubbub.issuer.issuing import Subjects, TokensApp, read_issued_streams
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.redis.client import connect_redis

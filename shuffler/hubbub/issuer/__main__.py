@@ -7,9 +7,14 @@ from collections import Counter
 import uvloop
 
 from hubbub.issuer.accounts import Accounts
-from hubbub.issuer.issuing import ISSUED_TOKENS, TOKEN_REQUESTS, Subjects, TokensApp
+from hubbub.issuer.issuing import (
+    ISSUED_TOKENS,
+    TOKEN_REQUESTS,
+    Subjects,
+    TokensApp,
+    read_issued_streams,
+)
 from hubbub.issuer.settings import Settings, parse
-from hubbub.issuer.stream_table import read_issued_streams
 from hubbub.programs.issuer_key_file import read_token_key
 from hubbub.runtime.http.server import public_door
 from hubbub.runtime.monitoring.declaration import RELOADS

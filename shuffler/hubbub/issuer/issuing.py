@@ -12,24 +12,30 @@ Redis keeps which tokens an account has had:
     issuer:{ACCOUNT}:SECONDS:EPOCH   hash: stream -> 16 bytes for each device that had its tokens
 
 ACCOUNT is a keyed hash: who reads this Redis reads no account's name. A key goes with its epoch.
+
+The stream table, which `hubbub catalog build` makes for the shuffler, has the length of an epoch and
+the number of reports of one device.
 """
 
 import asyncio
 import hashlib
 import hmac
+import json
 import logging
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from hubbub.epochs import begins
 from hubbub.errors import AccessRefused, BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.issuer.accounts import Accounts
-from hubbub.issuer.stream_table import IssuedStream, IssuedStreams
 from hubbub.runtime.http.app import (
     Answer,
     Refused,
@@ -47,6 +53,66 @@ from hubbub.runtime.rpc.limiter import Limiter, network_of
 from hubbub.tokens import poprf
 from hubbub.tokens.token import token_info
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse
+
+_AHEAD_SECONDS: Final = 600  # a device's clock may be so far ahead
+_REMEDY: Final = "make it with: hubbub catalog build"
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedStream:
+    """One stream. `tokens` is the number of tokens that one device gets for an epoch."""
+
+    epoch_seconds: int
+    grace_seconds: int
+    tokens: int
+
+    def is_open(self, epoch: int, now: float) -> bool:
+        """Whether tokens for an epoch are issued: from the epoch before it until it closes."""
+        opens = begins(epoch - 1, self.epoch_seconds) - _AHEAD_SECONDS
+        return opens <= now < self.closes(epoch)
+
+    def closes(self, epoch: int) -> int:
+        """When the shuffler stops taking reports of the epoch, in seconds since 1970."""
+        return begins(epoch + 1, self.epoch_seconds) + self.grace_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedStreams:
+    """All streams by name. `devices` is how many devices of one account get tokens."""
+
+    streams: Mapping[str, IssuedStream]
+    devices: int
+
+
+def read_issued_streams(path: Path) -> IssuedStreams:
+    """Reads a stream table. Raises BadParameter if it is invalid or requires no tokens."""
+    try:
+        document = json.loads(path.read_bytes())
+        streams = {name: _stream(table) for name, table in document["streams"].items()}
+        needs_tokens = any(stream.tokens for stream in streams.values())
+        devices = _whole_number(document["devices"]) if needs_tokens else 0
+    except OSError as error:
+        raise BadParameter(f"{path}: cannot be read: {error.strerror}; {_REMEDY}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BadParameter(f"{path}: not a stream table; {_REMEDY}") from error
+    if not devices:
+        raise BadParameter(
+            f"{path}: its streams take reports without tokens; write tokens = {{ issuer = ... }} "
+            f"in the catalog, and {_REMEDY}"
+        )
+    return IssuedStreams(streams, devices)
+
+
+def _stream(table: Mapping[str, Any]) -> IssuedStream:
+    numbers = table["epoch_seconds"], table["grace_seconds"], table.get("tokens", 0)
+    return IssuedStream(*map(_whole_number, numbers))
+
+
+def _whole_number(number: Any) -> int:
+    if type(number) is not int or number < 0:
+        raise ValueError("invalid count")
+    return number
+
 
 TOKEN_REQUESTS: Final = MetricDeclaration(
     "hubbub_token_requests_total",
