@@ -34,8 +34,7 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.rpc.server import Server, channel
 from hubbub.sealing.hpke import seal, seal_info
-from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission
-from hubbub.shuffler.backpressure import Backpressure
+from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission, Backpressure
 from hubbub.shuffler.group_commit import Intake
 from hubbub.shuffler.grpc_door import OperatorService, ShufflerService
 from hubbub.shuffler.mixer import Mixer

@@ -35,8 +35,12 @@ from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.rpc.server import Server, channel
 from hubbub.runtime.tls import TlsFolder
 from hubbub.sealing.hpke import seal, seal_info
-from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, MAX_SUBMIT_FIELDS, Admission
-from hubbub.shuffler.backpressure import Backpressure
+from hubbub.shuffler.admission import (
+    LARGEST_SUBMIT_BYTES,
+    MAX_SUBMIT_FIELDS,
+    Admission,
+    Backpressure,
+)
 from hubbub.shuffler.group_commit import Intake
 from hubbub.shuffler.grpc_door import ShufflerService
 from hubbub.shuffler.mixer import Mixer

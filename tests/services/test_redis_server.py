@@ -28,7 +28,7 @@ from hubbub.mechanisms import Totals
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import RedisServer, lua
 from hubbub.sealing.dummy_laws import CountNoise
-from hubbub.shuffler.backpressure import Backpressure
+from hubbub.shuffler.admission import Backpressure
 from hubbub.shuffler.mixing_policy import CrowdTake, Take
 from hubbub.shuffler.pool import Pool
 from tests.support.cluster import Cluster, redis_cluster

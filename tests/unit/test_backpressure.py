@@ -5,7 +5,7 @@ from typing import Any
 
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime.process import end_tasks
-from hubbub.shuffler.backpressure import Backpressure
+from hubbub.shuffler.admission import Backpressure
 from tests.support.clocks import FakeClock
 
 

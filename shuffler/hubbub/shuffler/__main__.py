@@ -28,8 +28,12 @@ from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.rpc.server import Server, channel
 from hubbub.runtime.tls import TlsFolder
-from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, MAX_SUBMIT_FIELDS, Admission
-from hubbub.shuffler.backpressure import Backpressure
+from hubbub.shuffler.admission import (
+    LARGEST_SUBMIT_BYTES,
+    MAX_SUBMIT_FIELDS,
+    Admission,
+    Backpressure,
+)
 from hubbub.shuffler.group_commit import Intake
 from hubbub.shuffler.grpc_door import OperatorService, ShufflerService
 from hubbub.shuffler.http_door import ReportsApp
