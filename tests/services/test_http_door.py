@@ -25,8 +25,7 @@ from hubbub.runtime.http.timed_connection import OF_DEVICES, TimeLimits
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
-from hubbub.shuffler.http_door import ReportsApp
-from hubbub.shuffler.ohttp_gateway import OhttpGateway
+from hubbub.shuffler.http_door import OhttpGateway, ReportsApp
 from hubbub.shuffler.public_files import BundleFile
 from hubbub.shuffler.redeeming import Paid, Redeemer
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse

@@ -25,7 +25,7 @@ from hubbub.relay.forwarding import RelayApp
 from hubbub.runtime.http.app import PROBLEM_TYPE
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
-from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
+from hubbub.shuffler.http_door import OhttpGateway, read_gateway_keys
 from hubbub.signing.sign_bundle import sign_bundle
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.conftest import CatalogFiles

@@ -17,7 +17,7 @@ from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.installation.child_process import free_port
 from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.runtime.tls import TlsFolder
-from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
+from hubbub.shuffler.http_door import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.redeeming import Redeemer
 from hubbub.tokens import poprf
 from hubbub.tokens.token import Minted, new_nonce, token_info

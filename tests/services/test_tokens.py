@@ -31,7 +31,7 @@ from hubbub.programs.issuer_key_file import read_token_key
 from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
-from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
+from hubbub.shuffler.http_door import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid, Redeemer, refuse_untaken
 from hubbub.shuffler.shards import places

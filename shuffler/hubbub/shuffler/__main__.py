@@ -36,10 +36,9 @@ from hubbub.shuffler.admission import (
 )
 from hubbub.shuffler.group_commit import Intake
 from hubbub.shuffler.grpc_door import OperatorService, ShufflerService
-from hubbub.shuffler.http_door import ReportsApp
+from hubbub.shuffler.http_door import OhttpGateway, ReportsApp, read_gateway_keys
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
-from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.prometheus_metrics import (
     BATCHES,
