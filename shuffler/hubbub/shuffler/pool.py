@@ -37,8 +37,7 @@ from typing import Final
 
 from hubbub.conservation import Window
 from hubbub.runtime.redis.command_sender import Command, RedisServer, lua, script
-from hubbub.shuffler.crowd_pool import Crowds
-from hubbub.shuffler.hidden_counts import HiddenCounts, settle
+from hubbub.shuffler.crowd_pool import Crowds, HiddenCounts, settle
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool_replies import TERMS, Level, PoolReplies
 from hubbub.shuffler.redeeming import Paid
