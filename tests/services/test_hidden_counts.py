@@ -22,8 +22,8 @@ from hubbub.errors import StoreUnavailable
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.sealing.dummy_laws import CountNoise, ValueNoise
+from hubbub.shuffler import crowd_pool as hidden_module
 from hubbub.shuffler import crowd_release as departures_module
-from hubbub.shuffler import hidden_counts as hidden_module
 from hubbub.shuffler.crowd_release import sealed_dummies
 from hubbub.shuffler.grpc_door import OperatorService
 from hubbub.shuffler.pool import Pool

@@ -13,8 +13,8 @@ Redis keeps which tokens an account has had:
 
 ACCOUNT is a keyed hash: who reads this Redis reads no account's name. A key goes with its epoch.
 
-The stream table, which `hubbub catalog build` makes for the shuffler, has the length of an epoch and
-the number of reports of one device.
+The stream table, which `hubbub catalog build` makes for the shuffler, has the length of an epoch
+and the number of reports of one device.
 """
 
 import asyncio

@@ -473,7 +473,8 @@ function fits(rule: Rule, value: unknown): boolean {
 }
 
 /**
- * Checks the fields of a metric against each other, as report_limits.py and central_conflicts.py.
+ * Checks the fields of a metric against each other, as limits_and_budgets.py and
+ * central_conflicts.py.
  *
  * @throws TypeError they contradict each other.
  */
