@@ -24,7 +24,7 @@ from hubbub.conservation import Window
 from hubbub.installation.local_run import LocalRun
 from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.mechanisms import BitVector, CohortBits, OneHot
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool import Pool

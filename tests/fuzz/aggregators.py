@@ -18,7 +18,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from hubbub.conservation import Window
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.shuffler import mixer
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy

@@ -28,7 +28,7 @@ from hubbub.conservation import Window
 from hubbub.installation.child_process import free_port
 from hubbub.installation.embedded_redis import EmbeddedRedis
 from hubbub.keys.opening_keys import read_opening_keys
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.process import end_tasks
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.limiter import Limiter

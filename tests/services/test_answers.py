@@ -12,7 +12,7 @@ import grpc.aio
 from hubbub.client import Outcome, transport_to
 from hubbub.client.testing import FakeClock as DeviceClock
 from hubbub.conservation import Window
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.process import end_tasks
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.server import channel

@@ -21,7 +21,7 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull, StoreUnavailable
 from hubbub.mechanisms import Totals
 from hubbub.runtime.clocks import Clocks
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.sealing.hpke import seal, seal_info

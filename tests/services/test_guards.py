@@ -29,7 +29,7 @@ from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.http.timed_connection import TimeLimits
 from hubbub.runtime.messages import read_message
 from hubbub.runtime.monitoring.metrics import Metrics
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.rpc.server import Server, channel

@@ -15,7 +15,7 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, StoreUnavailable
 from hubbub.runtime.clocks import Clock, Clocks
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.process import end_tasks
 from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.sealing.hpke import seal, seal_info

@@ -12,7 +12,7 @@ import pytest
 
 from hubbub.conservation import Window, balances
 from hubbub.errors import BadPayload
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.sealing.dummy_laws import CountNoise, ValueNoise

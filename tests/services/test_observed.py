@@ -22,7 +22,7 @@ from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import MissingDependency
 from hubbub.installation.local_run import LocalRun, Ports
 from hubbub.runtime.monitoring import declaration
-from hubbub.runtime.monitoring.tracing import start_tracing
+from hubbub.runtime.monitoring.stages_and_traces import start_tracing
 from hubbub.runtime.version import VERSION
 from tests.conftest import CatalogFiles
 from tests.interfaces.test_exports import metrics_of

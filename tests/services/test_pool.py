@@ -12,7 +12,7 @@ import redis.asyncio
 
 from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.shuffler.group_commit import Intake

@@ -32,7 +32,7 @@ from hubbub.installation.certificate_authorities import names_by_role, write_cer
 from hubbub.installation.child_process import free_port
 from hubbub.installation.keys_and_bundles import build_bundle
 from hubbub.installation.local_run import LocalRun, Ports
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.process import end_tasks
 from hubbub.runtime.redis.client import _cluster, connect_redis
 from hubbub.runtime.rpc.server import Server, channel

@@ -13,7 +13,7 @@ from hubbub.client.testing import FakeShuffler, coins
 from hubbub.conservation import Window
 from hubbub.keys.opening_keys import read_opening_keys
 from hubbub.runtime.clocks import Clocks
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from tests.support.bundles import DAY, Signed
 
 Sent = dict[Window, list[bytes]]

@@ -19,7 +19,7 @@ from hubbub.bundles import Bundle
 from hubbub.conservation import Window
 from hubbub.installation.child_process import free_port
 from hubbub.runtime.clocks import Clocks
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.process import end_tasks
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.server import Server, channel

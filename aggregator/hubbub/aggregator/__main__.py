@@ -61,7 +61,7 @@ from hubbub.runtime.monitoring.declaration import (
     THROTTLED_CALLS,
 )
 from hubbub.runtime.monitoring.metrics import Metrics
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.process import Loop, run_service, serve_until_signal
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import Memory, RedisServer

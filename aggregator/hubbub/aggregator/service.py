@@ -18,7 +18,7 @@ from hubbub.errors import (
     StoreUnavailable,
     UnknownMetric,
 )
-from hubbub.runtime.monitoring.tracing import continued
+from hubbub.runtime.monitoring.stages_and_traces import continued
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

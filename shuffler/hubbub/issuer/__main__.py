@@ -19,7 +19,7 @@ from hubbub.programs.issuer_key_file import read_token_key
 from hubbub.runtime.http.server import public_door
 from hubbub.runtime.monitoring.declaration import RELOADS
 from hubbub.runtime.monitoring.metrics import Metrics
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.oidc_tokens import ProviderKeys
 from hubbub.runtime.process import run_service, serve_until_signal
 from hubbub.runtime.redis.client import connect_redis

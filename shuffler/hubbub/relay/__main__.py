@@ -11,7 +11,7 @@ from hubbub.relay.forwarding import RELAYED_REQUESTS, RelayApp
 from hubbub.relay.settings import Settings, parse
 from hubbub.runtime.http.server import public_door
 from hubbub.runtime.monitoring.metrics import Metrics
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.process import run_service, serve_until_signal
 from hubbub.runtime.rpc.limiter import Limiter
 

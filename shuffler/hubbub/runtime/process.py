@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar
 from hubbub.errors import HubbubError
 from hubbub.programs.standard_streams import complain, run_program
 from hubbub.runtime.monitoring.logs import facts, write_logs
-from hubbub.runtime.monitoring.tracing import start_tracing
+from hubbub.runtime.monitoring.stages_and_traces import start_tracing
 from hubbub.runtime.service_options import Common
 from hubbub.runtime.tls import TlsFolder, ends
 from hubbub.runtime.version import VERSION

@@ -10,7 +10,7 @@ from typing import Any, Final
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, StoreUnavailable
 from hubbub.runtime.clocks import Clock
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.sealing.hpke import SEAL_BYTES, seal, seal_info
 from hubbub.shuffler.mixing_policy import CrowdTake, Policy, fitting, shuffled
 from hubbub.shuffler.pool import Pool

@@ -8,7 +8,7 @@ from typing import Final
 
 from hubbub.conservation import Window
 from hubbub.errors import StoreFull, StoreUnavailable
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid
 

@@ -18,8 +18,7 @@ import grpc.aio
 from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime.clocks import Clock, Clocks
-from hubbub.runtime.monitoring.stages import Stages
-from hubbub.runtime.monitoring.tracing import headers
+from hubbub.runtime.monitoring.stages_and_traces import Stages, headers
 from hubbub.shuffler.crowd_release import Departures, SideTasks
 from hubbub.shuffler.mixing_policy import Policy, fitting, shuffled
 from hubbub.shuffler.pool import Pool

@@ -21,7 +21,7 @@ from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull
 from hubbub.runtime.clocks import Clocks
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.sealing.hpke import TAG_BYTES, filler_info, seal_info
 
 # Clocks of shuffler and devices may be this far ahead of ours.

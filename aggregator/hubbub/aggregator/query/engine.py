@@ -48,7 +48,7 @@ from hubbub.bundles import Bundle
 from hubbub.catalog import Metric
 from hubbub.errors.message_words import NOTICES
 from hubbub.runtime.clocks import Clocks
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.redis.command_sender import Hashes, MemoryServer
 
 # Number of values of all results in memory, of all kinds, about 100 MB.

@@ -29,7 +29,7 @@ from hubbub.runtime.monitoring.declaration import (
     STORE_UP,
     MetricDeclaration,
 )
-from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.tls import TlsFolder, ends, names_of
 from hubbub.runtime.version import VERSION
 
