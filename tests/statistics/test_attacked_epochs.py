@@ -13,7 +13,7 @@ from hubbub.authoring.catalog_with_promises import read_with_promises
 from hubbub.catalog import Metric
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.mechanisms import KeyedBits, build
-from hubbub.mechanisms.hashing import encoded, position
+from hubbub.mechanisms.string_hashing import encoded, position
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.crowd_guarantees import smallest_crowd
 from hubbub.privacy.proofs import audit

@@ -85,7 +85,7 @@ def spoken(metric: Any, value: Any) -> str:
     """The text that a tree is told of a value, or "". Raises ValueOutOfDomain, in every role."""
     if not metric.discover:
         return ""
-    from hubbub.mechanisms.hashing import encoded  # noqa: PLC0415 of metrics that discover alone
+    from hubbub.mechanisms.string_hashing import encoded  # noqa: PLC0415 of metrics that discover alone
 
     value = as_python(value, metric.values or ())
     text = str(value).lower() if isinstance(value, bool) else str(value)

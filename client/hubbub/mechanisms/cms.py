@@ -16,20 +16,20 @@ from dataclasses import field
 from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure_protocols, sketch_base
-from hubbub.mechanisms.hashing import encoded, position
+from hubbub.mechanisms import pure_protocols, string_hashing
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.random_bits import BitSource
+from hubbub.mechanisms.string_hashing import encoded, position
 
 
 @frozen()
-class CountMeanSketch(sketch_base.Sketch):
+class CountMeanSketch(string_hashing.Sketch):
     """Count mean sketch with `hashes` functions (m_h) into `width` buckets (m_w)."""
 
     epsilon: float
-    hashes: int = field(metadata=sketch_base.HASHES)
-    width: int = field(metadata=sketch_base.WIDTH)
+    hashes: int = field(metadata=string_hashing.HASHES)
+    width: int = field(metadata=string_hashing.WIDTH)
     lie: Probability = field(init=False, repr=False)
     channel: pure_protocols.Pure = field(init=False, repr=False)
 
@@ -42,7 +42,7 @@ class CountMeanSketch(sketch_base.Sketch):
     )
 
     def __post_init__(self) -> None:
-        sketch_base.check_size(self)
+        string_hashing.check_size(self)
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))
         set_derived(self, lie=lie, channel=pure_protocols.Pure(lie.complement.exact, lie.exact))
 

@@ -17,21 +17,21 @@ from dataclasses import field
 from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import pure_protocols, sketch_base
-from hubbub.mechanisms.hashing import encoded, position
+from hubbub.mechanisms import pure_protocols, string_hashing
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals, concat
 from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
 from hubbub.mechanisms.random_bits import BitSource
+from hubbub.mechanisms.string_hashing import encoded, position
 from hubbub.mechanisms.walsh import WalshHadamard, negative
 
 
 @frozen()
-class HadamardSketch(sketch_base.Sketch):
+class HadamardSketch(string_hashing.Sketch):
     """Hadamard count mean sketch with `hashes` functions into `width` buckets, a power of two."""
 
     epsilon: float
-    hashes: int = field(metadata=sketch_base.HASHES)
-    width: int = field(metadata=sketch_base.WIDTH)
+    hashes: int = field(metadata=string_hashing.HASHES)
+    width: int = field(metadata=string_hashing.WIDTH)
     keep: Probability = field(init=False, repr=False)
     channel: pure_protocols.Pure = field(init=False, repr=False)
     transform: WalshHadamard = field(init=False, repr=False)
@@ -45,7 +45,7 @@ class HadamardSketch(sketch_base.Sketch):
     )
 
     def __post_init__(self) -> None:
-        sketch_base.check_size(self, each=2)
+        string_hashing.check_size(self, each=2)
         keep = keep_at_most(self.epsilon)
         channel = pure_protocols.Pure(keep.exact, Fraction(1, 2))
         set_derived(self, keep=keep, channel=channel, transform=WalshHadamard(self.width))

@@ -15,20 +15,20 @@ Source: Bassily, Smith (STOC 2015); Wang, Blocki, Li, Jha (USENIX Security 2017)
 from dataclasses import field
 
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms import sketch_base
+from hubbub.mechanisms import string_hashing
 from hubbub.mechanisms.drawn_group import Grouped
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
-from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.random_bits import BitSource
+from hubbub.mechanisms.string_hashing import encoded, position
 
 
 @frozen()
-class LocalHashing(sketch_base.Sketch, Grouped[str]):
+class LocalHashing(string_hashing.Sketch, Grouped[str]):
     """Local hashing with `hashes` functions (m_h) into `width` buckets (m_w)."""
 
     epsilon: float
-    hashes: int = field(metadata=sketch_base.HASHES)
-    width: int = field(metadata=sketch_base.WIDTH)
+    hashes: int = field(metadata=string_hashing.HASHES)
+    width: int = field(metadata=string_hashing.WIDTH)
     response: GeneralizedRandomizedResponse = field(init=False, repr=False)
 
     NAME = "local_hash"
@@ -40,7 +40,7 @@ class LocalHashing(sketch_base.Sketch, Grouped[str]):
     )
 
     def __post_init__(self) -> None:
-        sketch_base.check_size(self)
+        string_hashing.check_size(self)
         response = GeneralizedRandomizedResponse(self.epsilon, self.width)
         set_derived(self, response=response)
 

@@ -24,10 +24,10 @@ from typing import Any, Final
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms.drawn_group import Grouped
-from hubbub.mechanisms.hashing import STRINGS, digest, encoded
 from hubbub.mechanisms.parameter import MAX_CELLS, check_whole, whole
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.string_bits import Spelled, read, spell
+from hubbub.mechanisms.string_hashing import STRINGS, digest, encoded
 
 # Log2 of the number of beginnings with their own cells at a level.
 _ROW_BITS: Final = 5

@@ -18,10 +18,9 @@ import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.errors import BatchTooSmall, ShapeMismatch
-from hubbub.mechanisms.hashing import WORDS, digest, encoded
 from hubbub.mechanisms.pure_protocols import Pure
 from hubbub.mechanisms.rappor import Rappor
-from hubbub.mechanisms.sketch_base import Sketch
+from hubbub.mechanisms.string_hashing import WORDS, Sketch, digest, encoded
 
 Places = npt.NDArray[np.int32]
 Indices = npt.NDArray[np.int64]
