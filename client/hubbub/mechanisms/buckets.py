@@ -23,9 +23,8 @@ from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import number_range
 from hubbub.mechanisms.layout import Estimates, Samples, Totals
-from hubbub.mechanisms.mechanism import Memo, Memoized
+from hubbub.mechanisms.mechanism import Memo, Memoized, check_whole, whole
 from hubbub.mechanisms.number_range import Range
-from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.random_bits import BitSource
 from hubbub.mechanisms.uniform_subsets import choose, members

@@ -20,8 +20,7 @@ from typing import Final
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure_protocols
-from hubbub.mechanisms.mechanism import Memo
-from hubbub.mechanisms.parameter import number
+from hubbub.mechanisms.mechanism import Memo, number
 from hubbub.mechanisms.probability import (
     MAX_EPSILON,
     MIN_EPSILON,

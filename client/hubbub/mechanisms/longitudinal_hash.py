@@ -29,8 +29,7 @@ from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.longitudinal_grr import PERMANENT_EPSILON, LongitudinalGrr
-from hubbub.mechanisms.mechanism import Memo, Memoized
-from hubbub.mechanisms.parameter import check_whole, whole
+from hubbub.mechanisms.mechanism import Memo, Memoized, check_whole, whole
 from hubbub.mechanisms.projective_geometry import HashPool, primes
 from hubbub.mechanisms.random_bits import BitSource
 

@@ -10,8 +10,7 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import has_variance, is_number
 from hubbub.mechanisms.layout import Totals
-from hubbub.mechanisms.mechanism import DomainName, Mechanism
-from hubbub.mechanisms.parameter import number, whole
+from hubbub.mechanisms.mechanism import DomainName, Mechanism, number, whole
 
 # Estimates are one number a bucket; finer than this is a number, not a bucket.
 MAX_BUCKETS: Final = 4096

@@ -23,7 +23,7 @@ from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.drawn_group import Grouped
 from hubbub.mechanisms.layout import Estimates, Totals, concat
-from hubbub.mechanisms.parameter import check_whole, whole
+from hubbub.mechanisms.mechanism import check_whole, whole
 from hubbub.mechanisms.part_tables import MAX_PARTS, tables_of
 from hubbub.mechanisms.projective import ProjectiveResponse
 

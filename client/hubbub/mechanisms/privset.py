@@ -24,7 +24,7 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.layout import Estimates, Subset, Totals
-from hubbub.mechanisms.parameter import check_whole, whole
+from hubbub.mechanisms.mechanism import check_whole, whole
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.random_bits import BitSource
 from hubbub.mechanisms.uniform_subsets import members, numbered

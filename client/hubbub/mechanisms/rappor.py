@@ -21,8 +21,7 @@ from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
-from hubbub.mechanisms.mechanism import Mechanism, Memo, Memoized
-from hubbub.mechanisms.parameter import check_cells, check_whole, whole
+from hubbub.mechanisms.mechanism import Mechanism, Memo, Memoized, check_cells, check_whole, whole
 from hubbub.mechanisms.random_bits import BitSource
 from hubbub.mechanisms.string_hashing import STRINGS, encoded, positions
 from hubbub.mechanisms.two_step_response import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain

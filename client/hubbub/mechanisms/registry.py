@@ -7,8 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.errors import BadParameter
-from hubbub.mechanisms.mechanism import AnyMechanism
-from hubbub.mechanisms.parameter import Parameter, described
+from hubbub.mechanisms.mechanism import AnyMechanism, Parameter, described
 
 if TYPE_CHECKING:  # Freezers of apps, such as PyInstaller, include modules that they find here.
     from hubbub.mechanisms import (  # noqa: F401

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Final, Protocol
 import mmh3
 
 from hubbub.errors import ValueOutOfDomain
-from hubbub.mechanisms.mechanism import DomainName
-from hubbub.mechanisms.parameter import check_cells, check_whole, whole
+from hubbub.mechanisms.mechanism import DomainName, check_cells, check_whole, whole
 from hubbub.mechanisms.pure_protocols import PureMechanism
 
 MAX_STRING_BYTES: Final = 4096

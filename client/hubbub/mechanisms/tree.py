@@ -24,7 +24,7 @@ from typing import Any, Final
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms.drawn_group import Grouped
-from hubbub.mechanisms.parameter import MAX_CELLS, check_whole, whole
+from hubbub.mechanisms.mechanism import MAX_CELLS, check_whole, whole
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.string_bits import Spelled, read, spell
 from hubbub.mechanisms.string_hashing import STRINGS, digest, encoded

@@ -17,7 +17,7 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms.parameter import number
+from hubbub.mechanisms.mechanism import number
 from hubbub.mechanisms.probability import Probability, log_at_least
 from hubbub.mechanisms.pure_protocols import Pure
 from hubbub.mechanisms.random_bits import BitSource

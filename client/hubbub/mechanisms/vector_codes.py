@@ -27,7 +27,7 @@ from hubbub.fields.rules import is_number
 from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.direction_pool import MAX_DIMENSIONS, book, top_sums
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals, concat
-from hubbub.mechanisms.parameter import MAX_CELLS, check_cells, check_whole, number, whole
+from hubbub.mechanisms.mechanism import MAX_CELLS, check_cells, check_whole, number, whole
 from hubbub.mechanisms.portable_floats import length
 from hubbub.mechanisms.probability import MAX_EPSILON, Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.random_bits import BitSource

@@ -25,7 +25,7 @@ from hubbub.analysis.models.descent import (
 from hubbub.analysis.models.model_quality import Evaluation, Judgement, edges_of, evaluate, judge
 from hubbub.catalog.models.model_metric import bins_for, judging
 from hubbub.mechanisms.gradient import ModelKind, longest
-from hubbub.mechanisms.parameter import MAX_CELLS
+from hubbub.mechanisms.mechanism import MAX_CELLS
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.simulation.model_and_people_files import People
 
