@@ -25,7 +25,7 @@ from hubbub.authoring.auto_mechanism import MAX_EXPECTED, choose
 from hubbub.authoring.rank_errors import RANK_VARIANCES, USUAL_PERCENTILES
 from hubbub.catalog import Metric
 from hubbub.catalog.values.past_kinds import Retention
-from hubbub.cli.planning.plan_table import (
+from hubbub.cli.commands.plan_table import (
     found_unlisted,
     people_a_report,
     plot,
@@ -33,7 +33,7 @@ from hubbub.cli.planning.plan_table import (
     show,
     show_simulated,
 )
-from hubbub.cli.planning.planned_question import SubjectOptions, draft_of
+from hubbub.cli.commands.planned_question import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import say, say_json
 from hubbub.cli.terminal.percentile_and_candidate_options import flatten, list_of, read_percentile
 from hubbub.cli.terminal.progress import Step, tracked

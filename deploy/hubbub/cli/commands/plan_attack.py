@@ -12,7 +12,7 @@ from hubbub.analysis.families import family_for
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
 from hubbub.catalog.models.model_metric import codes_of_round
-from hubbub.cli.planning.planned_question import MetricsOptions
+from hubbub.cli.commands.planned_question import MetricsOptions
 from hubbub.cli.terminal.output import listing, say, say_json
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from hubbub.bundles import OpeningKey
 from hubbub.catalog import EPOCH_SECONDS, WRITTEN_EPOCHS
-from hubbub.cli.planning.planned_question import MetricsOptions
+from hubbub.cli.commands.planned_question import MetricsOptions
 from hubbub.cli.terminal.output import listing, say, say_json
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval

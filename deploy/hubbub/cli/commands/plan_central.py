@@ -11,8 +11,8 @@ from hubbub.catalog import Crowd, Metric
 from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.crowd import DEVICES, NOISE, USUAL_MAX_LOCAL
 from hubbub.cli.commands.plan_model import plan_rounds
-from hubbub.cli.planning.plan_table import tree_fields
-from hubbub.cli.planning.planned_question import SubjectOptions, draft_of
+from hubbub.cli.commands.plan_table import tree_fields
+from hubbub.cli.commands.planned_question import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import explain, listing, say, say_json
 from hubbub.errors import BadParameter
 from hubbub.errors.message_words import several

@@ -1,1 +1,0 @@
-"""The calculations and tables of `hubbub plan`."""
