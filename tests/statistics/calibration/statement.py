@@ -62,21 +62,22 @@ class Measured:
 
 
 def measure(
-    setting: Setting, runs: int, seed: int = 0, clear: float | None = None
+    setting: Setting, runs: int, seed: int = 0, clear: Sequence[float] = ()
 ) -> Sequence[Measured]:
     """Every statement of a setting, over so many runs; the same numbers every time.
 
-    clear: after a quarter, a half, or three quarters of the runs, they end if every statement holds
-        up to so many of its standard errors; without it, all are made.
+    clear: after a quarter of the runs, a half and so on, they end if every statement holds up to
+        so many of its standard errors; without it, all are made.
     """
     chance = np.random.default_rng([crc32(setting.name.encode()), seed])
     counts: dict[Statement, list[tuple[float, float]]] = {}
     for run in range(1, runs + 1):
         for statement, hits, number in setting.once(chance):
             counts.setdefault(statement, []).append((hits, number))
-        if clear is not None and run % max(runs // 4, 1) == 0:
+        quarter, beyond = divmod(run, max(runs // 4, 1))
+        if quarter <= len(clear) and not beyond:
             results = _rates(setting, counts)
-            if all(result.holds(clear) for result in results):
+            if all(result.holds(clear[quarter - 1]) for result in results):
                 return results
     return _rates(setting, counts)
 
