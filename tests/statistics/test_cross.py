@@ -72,13 +72,13 @@ def test_the_covariance_is_that_of_the_drawn() -> None:
 
 @pytest.mark.thorough
 def test_independent_parts_are_recognized_as_often_as_stated() -> None:
-    """300 tables of two tiers: of a level of 5% beyond 35 with a chance below 1e-6."""
+    """150 tables of two tiers: of a level of 5% beyond 23 with a chance below 1e-6."""
     mechanisms = [PairedParts(1.0, (3, 4, 2)), PairedParts(3.0, (3, 4, 2))]
     array, other = np.array([0.7, 0.25, 0.05]), np.array([0.4, 0.3, 0.2, 0.1])
     probabilities = np.einsum("i,j,k->ijk", array, other, [0.9, 0.1]).reshape(-1)
     chance, low, marked = np.random.default_rng(11), 0, 0
     listed = listed_parts({"a": "xyz", "b": "stuv", "c": "no"})
-    for _ in range(300):
+    for _ in range(150):
         tiers = [
             (m, draw(m, [*m.probes()], chance.multinomial(n, probabilities).tolist(), chance))
             for m, n in zip(mechanisms, (4000, 6000), strict=True)
@@ -86,8 +86,7 @@ def test_independent_parts_are_recognized_as_often_as_stated() -> None:
         table = crossed(tiers, listed, answer_tiers(tiers, listed, (), 0.95), ("b", "a"))
         low += table.association.p_value < 0.05
         marked += any(cell.departs for cell in table.cells)
-    assert low <= 38
-    assert marked <= 38
+    assert max(low, marked) <= 24
 
 
 def test_independent_parts_of_few_reports_are_hardly_ever_called_associated() -> None:
@@ -177,9 +176,9 @@ THREE = {"a": "xyz", "b": "stuv", "c": "no", "d": "pq"}
 
 @pytest.mark.thorough
 def test_conditionally_independent_parts_are_recognized_as_often_as_stated() -> None:
-    """150 drawings, where a and b go together over all of c; beyond 24 below 1e-6.
+    """100 drawings, where a and b go together over all of c; beyond 18 below 1e-6.
 
-    Of 150 at 5% each; of shares 93 in 100, of estimates six errors.
+    Of 100 at 5% each; of shares 93 in 100, of estimates six errors.
     """
     mechanism, chance = PairedParts(4.0, (3, 4, 2, 2), 3), np.random.default_rng(11)
     array = np.array([[0.7, 0.2], [0.25, 0.3], [0.05, 0.5]])
@@ -190,7 +189,7 @@ def test_conditionally_independent_parts_are_recognized_as_often_as_stated() -> 
     low, in_slices, marked, v_held = 0, np.zeros(2), 0, 0
     inside: list[bool] = []
     scores = []
-    for _ in range(150):
+    for _ in range(100):
         counts = chance.multinomial(people, probabilities).tolist()
         tiers = [(mechanism, draw(mechanism, [*mechanism.probes()], counts, chance))]
         result = answer(*tiers[0], listed)
@@ -207,11 +206,11 @@ def test_conditionally_independent_parts_are_recognized_as_often_as_stated() -> 
                 inside.append(cell.within_low <= share <= cell.within_high)
         true = np.array(counts).reshape(3, 4, 2, 2).sum(axis=(2, 3)).reshape(-1)
         scores.append([(c.estimate - t) / c.stderr for c, t in zip(two.cells, true, strict=True)])
-    assert max(low, *in_slices, marked) <= 24
-    assert v_held >= 126
+    assert max(low, *in_slices, marked) <= 18
+    assert v_held >= 82
     assert np.mean(inside) >= 0.93
-    assert np.abs(np.mean(scores, axis=0)).max() < 6 / np.sqrt(150)
-    assert np.mean(np.square(scores)) == pytest.approx(1, rel=6 * np.sqrt(2 / 150 / 6))
+    assert np.abs(np.mean(scores, axis=0)).max() < 6 / np.sqrt(100)
+    assert np.mean(np.square(scores)) == pytest.approx(1, rel=6 * np.sqrt(2 / 100 / 6))
 
 
 def test_joint_support_of_two_lines_equals_a_sum_over_points() -> None:
