@@ -272,7 +272,6 @@ def _attacked(crowd: ShuffledEpoch, law: Floats, delta: float) -> float:
         pytest.param(30_000, 4, 8.0, (1.5, 10), 1e-3, 1.03, marks=pytest.mark.thorough),
         (30_000, 16, 8.0, (1.33, 9), 1e-3, 1.02),
         pytest.param(3000, 16, 8.0, (0.65, 10), 1e-6, 1.02, marks=pytest.mark.thorough),
-        pytest.param(1000, 16, 6.0, (1.98, 26), 1e-6, 1.02, marks=pytest.mark.thorough),
     ],
 )
 def test_epsilon_is_little_above_an_attack(  # noqa: PLR0917 a row
@@ -291,10 +290,8 @@ def test_epsilon_is_little_above_an_attack(  # noqa: PLR0917 a row
     [
         (20, 8, 3.0, (1.543, 14), 1e-4, 0.945),
         pytest.param(20, 64, 3.0, (0.8373, 12), 1e-6, 0.76, marks=pytest.mark.thorough),
-        pytest.param(300, 64, 4.0, (0.9439, 14), 1e-6, 0.9599, marks=pytest.mark.thorough),
         (2, 4096, 5.0, (0.2979, 6), 1e-8, 0.9102),
         (34, 2088, 5.73, (0.4811, 14), 2e-12, 0.9359),
-        pytest.param(92, 1152, 7.21, (1.168, 18), 2.9e-7, 0.9534, marks=pytest.mark.thorough),
         (300, 4096, 6.0, (0.3889, 11), 1e-12, 0.954),
         pytest.param(5, 4096, 5.0, (0.2865, 5), 1e-6, 0.9187, marks=pytest.mark.thorough),
         (12, 542, 5.0, (0.9957, 20), 3.2e-9, 0.5303),
