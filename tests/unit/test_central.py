@@ -299,14 +299,14 @@ def test_noise_dummies_of_parts_name_each_cell_of_all_parts(tmp_path: Path, more
     text = THEME.replace(VALUES, PARTS)
     noisy = _read(tmp_path, f"{text}{more}\n")
     assert (noisy.mechanism, noisy.parameters, noisy.epsilon) == ("pairs", {"ways": 4}, 8)
-    shift = crowd_in(noisy).dummies_shift
+    scale, shift = crowd_in(noisy).dummies_scale, crowd_in(noisy).dummies_shift
     assert shift > 50
     assert named_dummies(noisy) == shift * noisy.randomizer.layout.size
     promise = central_of(noisy, 30_000)
     assert 0.9 <= promise.epsilon <= 1.0
     assert "adds a secret number of dummies to each value" in promise.assumption
-    named = _read(tmp_path, f"{text}ways = 4\n{more}\n")
-    assert named.digest() == noisy.digest()
+    law = f"dummies_scale = {scale}\ndummies_shift = {shift}\n"
+    assert _read(tmp_path, f"{text}ways = 4\n{law}").digest() == noisy.digest()
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_a_flipped_bit_in_the_trust_refuses_no_bundle_and_resets_no_limit(
     place = where.get("state_dir", home / "x").parent
     (file,) = place.glob("*trust.json")
     content = file.read_bytes()
-    for position in range(0, len(content), 5):
+    for position in range(0, len(content), 11):
         flipped = bytearray(content)
         flipped[position] ^= 1 << position % 8
         file.write_bytes(flipped)
