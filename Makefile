@@ -91,10 +91,10 @@ MUTANTS := tests/proofs/test_mutants.py
 ONLY ?=
 COVERED := $(BIN)/coverage run --parallel-mode -m pytest
 PYTEST := $(BIN)/python -m pytest
-# Few files of units have thorough tests; to load the others takes five seconds.
+# Few files have thorough tests; to load the others takes seven seconds.
 MARKED = $(if $(filter 1,$(words $(ONLY))),$(shell grep -l mark.$(ONLY) $(1)),$(1))
 faces:
-	@$(PYTEST) tests/interfaces -m "$(ONLY)" $(ARGS)
+	@$(PYTEST) $(call MARKED,$(wildcard tests/interfaces/test_*.py)) -m "$(ONLY)" $(ARGS)
 deploy:
 	@$(PYTEST) tests/deploy tests/architecture $(CLUSTER) -m "$(ONLY)" $(ARGS)
 system:
@@ -107,7 +107,7 @@ system-p-to-z:
 sdk:
 	@$(PYTEST) $(SDK) -m "$(ONLY)" $(ARGS)
 services:
-	@$(PYTEST) tests/services -m "$(ONLY)" $(ARGS)
+	@$(PYTEST) $(call MARKED,$(wildcard tests/services/test_*.py)) -m "$(ONLY)" $(ARGS)
 statistics:
 	@$(PYTEST) tests/statistics -m "$(ONLY)" $(ARGS)
 # In two parts, of thorough tests, or they would end alone: all of their time they compute.
