@@ -96,9 +96,7 @@ def test_means_are_unbiased_and_as_far_off_as_the_formula_says(epsilon: float) -
 
 
 @pytest.mark.parametrize("epsilon", [1 / 1024, 0.003, 0.03])
-def test_a_model_is_learned_even_if_words_carry_no_direction(
-    epsilon: float,
-) -> None:
+def test_a_model_is_learned_even_if_words_carry_no_direction(epsilon: float) -> None:
     model, chance = _model(epsilon), np.random.default_rng(1)
     codes = VectorCodes(epsilon=epsilon, dimensions=11, words=16, books=16)
     units = unit_of(np.full((200, 11), 0.1), chance)
