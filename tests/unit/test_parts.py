@@ -60,7 +60,7 @@ def test_the_limits_of_auto_hold_also_for_a_single_mechanism(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ('values = ["a", "b"]', "pairs is of parts; write parts ="),
+        ('values = ["a", "b"]', "pairs is for parts; write parts ="),
         ('parts = { theme = ["light", "dark"] }', "must be a table of 2 to 8 parts"),
         ('parts = { a = ["x", "y"], b = ["x"] }', "b: has one value; list two or more"),
         ('parts = { a = ["x", "y"], b = ["x", "x"] }', "b: lists a value twice"),
