@@ -106,7 +106,7 @@ def _problem_with_ways(
     if paired and ways != ["parts"]:
         return (
             "parts",
-            f"{mechanism} is of parts; write parts = {{ PART = [...], ... }} and no values",
+            f"{mechanism} is for parts; write parts = {{ PART = [...], ... }} and no values",
         )
     if not paired and "parts" in ways:
         return "parts", f"{mechanism} does not report parts; write values = [...] and no parts"
