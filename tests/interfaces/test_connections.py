@@ -19,8 +19,9 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse
 
-from hubbub.aggregator.access.callers import Access
+from hubbub.aggregator.access.callers import Access, access_of
 from hubbub.aggregator.access.tokens import add_token
+from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.app import _LIMITS
 from hubbub.aggregator.web.guard import Guard
 from hubbub.aggregator.web.problems import handle_problems
@@ -32,6 +33,7 @@ from hubbub.runtime.rpc.limiter import Limiter
 from tests.interfaces.running_aggregator import SMALL, house
 from tests.support import web
 from tests.support.clocks import MovedLoop, pass_time
+from tests.support.pages import page_of
 from tests.support.waiting import HANG_SECONDS, eventually_async
 
 pytestmark = pytest.mark.thorough
@@ -380,11 +382,11 @@ def test_thousands_of_halves_of_requests_stop_nobody(tmp_path: Path) -> None:
 def test_only_named_proxies_may_forward_a_callers_address(tmp_path: Path, *, proxy: bool) -> None:
     tokens = tmp_path / "tokens.json"
     add_token(tokens, "me", "viewer", 1, time.time())
-    options = ("--http-tokens", str(tokens), "--http-rate", "0.5")
-    named = ("--http-proxy", "127.0.0.0/24") if proxy else ()
+    settings = HttpSettings(rate=0.5, proxies=("127.0.0.0/24",) if proxy else ())
+    access = {"access": access_of(tokens, None)}
     with (
-        house(tmp_path / "house", *options, *named, catalog=SMALL) as running,
-        httpx2.Client(base_url=running.page, timeout=HANG_SECONDS) as client,
+        page_of(tmp_path, SMALL, {}, opened=lambda *_: access, settings=settings) as address,
+        httpx2.Client(base_url=address, timeout=HANG_SECONDS) as client,
     ):
         codes = [
             client.get(

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -26,6 +27,7 @@ from tests.support.waiting import HANG_SECONDS, eventually
 EPOCH = 20_000
 """The epoch that is meant, two days before the page's now."""
 
+UNLIMITED = HttpSettings(rate=0.0)
 Opened = Callable[[str, QueryEngine], dict[str, Any]]
 
 
@@ -46,6 +48,7 @@ def page_of(
     seed: int = 1,
     earlier: Mapping[str, int] = MappingProxyType({}),
     opened: Opened = lambda _address, _query: {},
+    settings: HttpSettings = UNLIMITED,
 ) -> Iterator[str]:
     """A page's address until the end of the block.
 
@@ -69,7 +72,7 @@ def page_of(
             )
             await store.count(Window(name, EPOCH - before - earlier.get(name, 0)), drawn)
 
-    with page_over(signed, fill, now, opened) as address:
+    with page_over(signed, fill, now, opened, settings) as address:
         yield address
 
 
@@ -79,6 +82,7 @@ def page_over(
     fill: Callable[[MemoryStore], Awaitable[None]],
     now: float,
     opened: Opened = lambda _address, _query: {},
+    settings: HttpSettings = UNLIMITED,
 ) -> Iterator[str]:
     """The address, until the end of the block, of a page over totals that `fill` has filled."""
     store = MemoryStore()
@@ -86,7 +90,7 @@ def page_over(
     releases = Releases(query.collected, MemoryReleaseLog(), clock=lambda: now)
     address = f"127.0.0.1:{free_port()}"
     server = HttpServer(
-        HttpSettings(listen=address, rate=0.0),
+        replace(settings, listen=address),
         query,
         releases,
         **opened(f"http://{address}", query),
