@@ -26,7 +26,7 @@ from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.client_parts import refresh, store_reports
-from tests.support.commands import output_of
+from tests.support.commands import Capture, output_of
 from tests.support.devices import idle_client
 from tests.support.waiting import HANG_SECONDS
 
@@ -300,10 +300,7 @@ def _notice_made(folder: Path, *options: str) -> Notice:
 
 
 def test_notice_make_extends_the_existing_notice(
-    signed: Signed,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    signed: Signed, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "told"
     first = _notice_made(folder, "--stop", "crashed", "--sampling", "theme=0.1")
@@ -344,7 +341,7 @@ def test_notice_make_extends_the_existing_notice(
     ],
 )
 def test_notice_make_names_impossible_changes(
-    options: tuple[str, ...], why: str, signed: Signed, capsys: pytest.CaptureFixture[str]
+    options: tuple[str, ...], why: str, signed: Signed, capsys: Capture
 ) -> None:
     files = ("--keys", str(signed.keys), "--bundle", str(signed.path))
     out = signed.path.with_name("notice.hubbub")
@@ -357,7 +354,7 @@ def test_notice_make_names_impossible_changes(
     ("kind", "epoch"), [('kind = "activity"', "day"), ('kind = "retention"\nweeks = 2', "week")]
 )
 def test_a_notice_samples_no_metric_that_devices_compute_from_their_reports(
-    kind: str, epoch: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, epoch: str, tmp_path: Path, capsys: Capture
 ) -> None:
     """Of devices that are all there every week, a tenth would seem to come back at .1."""
     text = catalog_toml(metric_toml("use", kind, epoch=epoch, mechanism="grr", epsilon=4.0))

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -157,8 +156,15 @@ async def trend(
     if query.percentiles:
         envelope["kind"] = "ranges"  # what is followed is in the metric's unit
     envelope["epochs"] = shown_epochs(engine.collected, union, union.epochs)
-    sources = [selection, *joined]
-    make = partial(_read_lines, engine, sources, answer, query, values=values, number=count)
+
+    async def make() -> list[Series]:
+        collected = [await engine.collected.read(source) for source in (selection, *joined)]
+        parts = [part for source in collected for part in source.by_list()]
+        async with engine.turn(query, points=count * len(parts)):
+            return await asyncio.to_thread(
+                series, parts, answer, query, values=values, number=count
+            )
+
     lines = await engine.cached(
         question, union, make, lambda lines: sum(len(item.points) for item in lines)
     )
@@ -176,29 +182,6 @@ async def trend(
     )
 
 
-async def _read_lines(
-    engine: QueryEngine,
-    selections: Sequence[EpochSelection],
-    answer: Answer,
-    query: EstimateQuery,
-    *,
-    values: Sequence[str],
-    number: int,
-) -> list[Series]:
-    """The series of `number` values, and then those of the query's percentiles."""
-    collected = [await engine.collected.read(source) for source in selections]
-    lines: list[Series] = []
-    if number:
-        parts = [part for source in collected for part in source.by_list()]
-        async with engine.turn(query, points=number * len(parts)):
-            lines += await asyncio.to_thread(
-                series, parts, answer, query, values=values, number=number
-            )
-    if query.percentiles:
-        lines += await asyncio.to_thread(percentile_series, collected[0], query)
-    return lines
-
-
 def series(
     parts: Sequence[SelectedTotals],
     answer: Answer,
@@ -209,11 +192,15 @@ def series(
 ) -> list[Series]:
     """A series per value, or for the `number` most frequent of `answer`, with a point per epoch.
 
+    Then those of the query's percentiles.
     `parts` are of the metric and then of its former metrics, whose reports are added where they
     listed the value; `answer` is of the first. Epochs below the minimum batch have no point.
     Numbers have one series, their mean; a vector has one per coordinate. Raises BadParameter for a
     value that the metric does not have, and for too many series or epochs.
     """
+    of_percentiles = percentile_series(parts[0], query) if query.percentiles else []
+    if not number:
+        return of_percentiles
     numbers, candidates = _is_of_one_mean(answer), query.candidates
     names = [MEAN] if numbers else _names(answer, values, number)
     union = together([part.selection for part in parts])
@@ -255,7 +242,7 @@ def series(
     return [
         _series_of(name, series_points, missing, metrics, answer)
         for name, series_points, missing in zip(names, points, not_asked, strict=True)
-    ]
+    ] + of_percentiles
 
 
 def percentile_series(selected: SelectedTotals, query: EstimateQuery) -> list[Series]:
