@@ -190,9 +190,8 @@ def series(
     values: Sequence[str],
     number: int,
 ) -> list[Series]:
-    """A series per value, or for the `number` most frequent of `answer`, with a point per epoch.
+    """A series per value, or for the `number` most frequent, and for each percentile of the query.
 
-    Then those of the query's percentiles.
     `parts` are of the metric and then of its former metrics, whose reports are added where they
     listed the value; `answer` is of the first. Epochs below the minimum batch have no point.
     Numbers have one series, their mean; a vector has one per coordinate. Raises BadParameter for a
