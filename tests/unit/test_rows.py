@@ -8,17 +8,8 @@ import pytest
 from hubbub.aggregator.exported_files import to_csv
 from hubbub.conservation import TERMS
 from hubbub.notebook import Answer
-from hubbub.query_results.answer_table import (
-    _TABLES,
-    COLUMNS,
-    QueryName,
-    Unit,
-    cell,
-    columns_of,
-    rows,
-    title,
-    whole_rows,
-)
+from hubbub.query_results import answer_table
+from hubbub.query_results.answer_table import COLUMNS, QueryName, cell, columns_of, rows, title
 
 VALUE = {"value": "dark", "estimate": 9.0, "low": 8.0, "high": 10.0, "median": 7.25}
 EPOCHS = {"metric": "theme", "dates": "2026-11-01", "since": "", "until": "", "final": True}
@@ -95,16 +86,16 @@ def test_a_field_without_a_declaration_is_in_every_format(question: QueryName) -
     answer = ALL[question]
     [row] = rows(question, answer)
     assert row["median"] == 7.25
-    [alone] = whole_rows(question, answer)
+    [alone] = answer_table.whole_rows(question, answer)
     assert alone["median"] == 7.25
     assert "median" in to_csv([alone]).splitlines()[0].split(",")
     assert json.loads(json.dumps(Answer(question, {"findings": [], **answer})[0]))["median"] == 7.25
 
 
 def test_every_question_has_its_columns() -> None:
-    assert _TABLES.keys() == COLUMNS.keys() == set(get_args(QueryName))
+    assert answer_table._TABLES.keys() == COLUMNS.keys() == set(get_args(QueryName))
     units = {column.unit for columns in COLUMNS.values() for column in columns}
-    assert units <= set(get_args(Unit))
+    assert units <= set(get_args(answer_table.Unit))
     names = [column.field for column in COLUMNS["status"] if column.unit == "count"]
     assert tuple(names) == TERMS
 
@@ -135,7 +126,7 @@ def test_table_cells_mark_unknown_numbers_and_omit_inapplicable_ones() -> None:
 @pytest.mark.parametrize("question", ["estimates", "top", "trend"])
 def test_a_single_row_shows_whether_it_may_still_change(question: QueryName) -> None:
     for final in (True, False):
-        [alone] = whole_rows(question, {**ALL[question], "final": final})
+        [alone] = answer_table.whole_rows(question, {**ALL[question], "final": final})
         assert alone["final"] is final
 
 
