@@ -4,8 +4,8 @@
     card          what a catalog promises a person; leaflet_and_claims and legal_papers: for others
     amplification privacy gained in any shuffled batch; crowd_guarantees: for one metric's reports
     shuffled_*    exact account of a whole epoch, with two_values_account and few_lies_account
-    noise_dummies_account    the same if each value has dummies, with lies_and_dummies_account,
-                  two_values_with_dummies and third_values_account
+    noise_dummies_account    the same if each value has dummies, with two_values_account,
+                  lies_and_dummies_account and third_values_account
     composition   several reports or releases together; many_epochs: several whole epochs
     fewest_dummies  how many to add to a crowd; count_privacy: what report counts reveal
     proofs/       enumeration: each mechanism's promises, exactly (replay); coins: the bit source;
