@@ -212,7 +212,6 @@ def test_the_variance_of_a_partial_epoch_has_the_parts_of_its_sum_and_of_missing
     ("reports", "local", "curators"),
     [
         pytest.param(100_000, 16, 2, marks=pytest.mark.thorough),
-        pytest.param(100_000, 13, 3, marks=pytest.mark.thorough),
         (3_000, 8, 2.8),
     ],
 )

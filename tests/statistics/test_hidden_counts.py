@@ -250,7 +250,6 @@ def test_a_share_of_an_estimated_number_holds(values: int, people: int, share: f
     [
         pytest.param(0.1, 1.0, marks=pytest.mark.thorough),
         (0.5, 0.98),
-        pytest.param(0.5, 1.0, marks=pytest.mark.thorough),
         pytest.param(0.1, 0.98, marks=pytest.mark.thorough),
     ],
 )
