@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # The parts of `make test` and of `make test-rest`, the longest first, so that none is left alone at
 # the end. Each test is in one of the two.
-TESTS := faces units-e-to-z services statistics sdk units-a-to-d enumerations system deploy
+TESTS := faces units-e-to-z system statistics services units-a-to-d enumerations
 REST := slow statistics-m-to-z statistics-a-to-l system-p-to-z system-a-to-o faces services sdk deploy units-a-to-d units-e-to-z mutants
 
 .PHONY: demo test test-rest test-all test-times faults $(sort $(TESTS) $(REST) newest) proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
@@ -97,8 +97,9 @@ faces:
 	@$(PYTEST) $(call MARKED,$(wildcard tests/interfaces/test_*.py)) -m "$(ONLY)" $(ARGS)
 deploy:
 	@$(PYTEST) tests/deploy tests/architecture $(CLUSTER) -m "$(ONLY)" $(ARGS)
+# With the SDK, and the statistics with deploy: each start of pytest imports all for two seconds.
 system:
-	@$(PYTEST) tests/system $(addprefix --ignore=,$(SLOW) $(CLUSTER) $(SDK)) -m "$(ONLY)" $(ARGS)
+	@$(PYTEST) tests/system $(addprefix --ignore=,$(SLOW) $(CLUSTER)) -m "$(ONLY)" $(ARGS)
 # In two parts, of thorough tests, or they would end alone: much of their time they wait.
 system-a-to-o:
 	@$(PYTEST) tests/system $(addprefix --ignore=,$(SLOW) $(CLUSTER) $(SDK) $(SYSTEM)) -m "$(ONLY)" $(ARGS)
@@ -109,7 +110,7 @@ sdk:
 services:
 	@$(PYTEST) $(call MARKED,$(wildcard tests/services/test_*.py)) -m "$(ONLY)" $(ARGS)
 statistics:
-	@$(PYTEST) tests/statistics -m "$(ONLY)" $(ARGS)
+	@$(PYTEST) tests/statistics tests/deploy tests/architecture -m "$(ONLY)" $(ARGS)
 # In two parts, of thorough tests, or they would end alone: all of their time they compute.
 statistics-a-to-l:
 	@$(PYTEST) tests/statistics $(addprefix --ignore=,$(LATER)) -m "$(ONLY)" $(ARGS)

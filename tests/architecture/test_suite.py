@@ -173,7 +173,7 @@ def test_every_test_runs_in_make_test_or_in_make_test_rest() -> None:
 
     halves = {"statistics-a-to-l", "statistics-m-to-z", "system-a-to-o", "system-p-to-z"}
     assert parts("TESTS") - parts("REST") == {"enumerations", "statistics", "system"}
-    assert parts("REST") - parts("TESTS") == {"slow", "mutants", *halves}
+    assert parts("REST") - parts("TESTS") == {"slow", "mutants", "sdk", "deploy", *halves}
     mutants = ROOT / "tests/proofs/test_mutants.py"
     slow = [ROOT / f"tests/system/test_{name}.py" for name in SLOW]
     assert all("pytestmark = pytest.mark.thorough" in path.read_text() for path in [mutants, *slow])

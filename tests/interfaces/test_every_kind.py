@@ -64,9 +64,6 @@ MORE = {
     "unheard": (f'mechanism = "grr"\n{LISTED}\nepsilon = 2.0', {}),
 }
 NAMES = [name.replace(".", "_") for name in KINDS] + list(MORE) + ["churn"]
-# Mechanisms whose family answers for another of these, too.
-ALIKE = {"unary_sue", "unary_oue", "subset", "hadamard", "projective", "long_grr", "long_hash"}
-ALIKE |= {"rappor_basic", "hcms", "local_hash", "mean_one_bit", "mean_table", "buckets", "haar"}
 
 
 @pytest.fixture(scope="module")
@@ -113,10 +110,8 @@ QUESTIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "metric",
-    [pytest.param(name, marks=pytest.mark.thorough if name in ALIKE else ()) for name in NAMES],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("metric", NAMES)
 def test_http_and_commands_answer_every_question_equally(
     kinds: House, metric: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

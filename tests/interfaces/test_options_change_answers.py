@@ -316,6 +316,8 @@ def _of_privacy() -> dict[tuple[str, str], Case]:
 
 
 CASES = _of_house() | _of_plan() | _of_files() | _of_privacy()
+READ_ALIKE = {"top", "trend", "cross", "figures", "discover", "breakdown"}
+READ_ALIKE |= {"--last", "--epochs", "--confidence"}
 NO_QUESTIONS = {
     **dict.fromkeys(
         ("", "demo", "init", "up", "backup", "verify", "restore", "load", "forget", "completion"),
@@ -474,7 +476,14 @@ def _differ(option: str, case: Case, answer: Callable[[str], Any], answers: dict
     assert first != changed, f"{after} is answered as if {option} were not there"
 
 
-@pytest.mark.parametrize(("question", "option"), sorted(CASES))
+@pytest.mark.parametrize(
+    ("question", "option"),
+    [
+        # All these questions read their epochs and their confidence as query and compare do.
+        pytest.param(*case, marks=pytest.mark.thorough if READ_ALIKE.issuperset(case) else ())
+        for case in sorted(CASES)
+    ],
+)
 def test_an_option_changes_an_answer(
     asked: Asking, answers: dict[str, Any], question: str, option: str
 ) -> None:

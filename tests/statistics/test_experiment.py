@@ -141,6 +141,7 @@ def test_an_effect_on_a_ratio_is_found_at_the_planned_number_of_reports(
         assert "the number of started is not clearly above 0" in answer.unanswered[0].why
 
 
+@pytest.mark.thorough
 def test_a_far_move_of_a_conversion_is_shown_as_often_as_planned(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
