@@ -7,8 +7,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from hubbub.aggregator.query.answer_plan import AnswerPlan
-from hubbub.aggregator.query.estimating import one_look
+from hubbub.aggregator.query.estimating import AnswerPlan, one_look
 from hubbub.aggregator.query.metric_answer import notes
 from hubbub.analysis.answering import Followed, answer, joined_shares
 from hubbub.analysis.fake_reports import maximal_gain

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.aggregator.query.answer_plan import AnswerPlan
+from hubbub.aggregator.query.estimating import AnswerPlan
 from hubbub.aggregator.query.metric_answer import notes
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.catalog import Metric

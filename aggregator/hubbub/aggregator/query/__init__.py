@@ -1,6 +1,6 @@
 """The query core: answers analysts' queries in one place, for every interface.
 
-epoch_range parses the requested epochs; totals and cache read them; answer_plan decides once what
+epoch_range parses the requested epochs; totals and cache read them; estimating plans once what
 applies to a metric, and engine answers by it with estimates; questions, trends, breakdowns,
 experiments and models answer with what rests on them; answer_types has the shapes of answers.
 """

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hubbub.aggregator.ingest.development_reports import Arrival
-from hubbub.aggregator.query.answer_plan import stated_epsilon
+from hubbub.aggregator.query.estimating import stated_epsilon
 from hubbub.aggregator.query.metric_answer import iso_time
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric

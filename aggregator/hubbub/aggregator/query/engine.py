@@ -16,7 +16,6 @@ from typing import Any, Final, TypeVar
 from hubbub.aggregator.access.tokens import EVERYONE, Caller
 from hubbub.aggregator.ingest.development_reports import Arrivals
 from hubbub.aggregator.learning import Rounds
-from hubbub.aggregator.query.answer_plan import AnswerPlan
 from hubbub.aggregator.query.answer_store import AnswerStore, version_of
 from hubbub.aggregator.query.answer_types import Estimated, MetricDetail, MetricLine
 from hubbub.aggregator.query.arriving_reports import Watched, arriving_reports
@@ -33,6 +32,7 @@ from hubbub.aggregator.query.conservation_law import (
 from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange
 from hubbub.aggregator.query.estimating import (
     WHOLE,
+    AnswerPlan,
     EstimateQuery,
     Page,
     RangeEstimate,

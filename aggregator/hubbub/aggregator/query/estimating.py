@@ -1,19 +1,21 @@
-"""Computes from totals: estimates, their plausibility, and what one report reveals."""
+"""Computes from totals: estimates, their plausibility, and what one report reveals.
+
+A metric's plan is what applies to all of its answers, decided once when a bundle is opened.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from operator import attrgetter
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
-from hubbub.aggregator.query.answer_plan import AnswerPlan
 from hubbub.aggregator.query.epoch_range import NEWEST, EpochRange
 from hubbub.aggregator.query.totals import SelectedTotals
 from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer
 from hubbub.analysis.answering import answer_lists, likely
 from hubbub.analysis.comparisons.change import Change
 from hubbub.analysis.families import family_for
-from hubbub.analysis.families.contract import Plausibility
+from hubbub.analysis.families.contract import Family, Plausibility
 from hubbub.analysis.families.tiers_and_rows import with_reports
 from hubbub.analysis.percentiles import PERCENTILES, check_percentiles
 from hubbub.analysis.ranks import Ranks, ranks_of
@@ -27,6 +29,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.crowd_guarantees import shuffled_of
+from hubbub.runtime.version import VERSION
 
 Row = TypeVar("Row", ValueAnswer, Change)
 OfNumbers = TypeVar("OfNumbers", ValueAnswer, Mean)
@@ -145,6 +148,48 @@ class RangeEstimate:
     size: int
     ranks: Ranks | None = None
     population: Ranks | None = None
+
+
+# Digits after the point of a loss that answers contain: 4, not 3.9999999999963656.
+_DIGITS: Final = 9
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AnswerPlan:
+    """A metric, and what every answer about it would otherwise decide again.
+
+    Args:
+        family: how its mechanism answers.
+        names: of an answer's rows; None for cells and numbers, which the family names, and for
+            strings, which a query names.
+        epsilon: proven loss of one report, in nats, rounded up.
+    """
+
+    metric: Metric
+    family: Family
+    names: Sequence[str] | None
+    epsilon: float
+
+    @classmethod
+    def of(cls, metric: Metric) -> Self:
+        """The plan of a metric, or of one of its tiers or cells."""
+        return cls(
+            metric=metric,
+            family=family_for(metric.randomizer),
+            names=None if metric.parts else metric.values,
+            epsilon=stated_epsilon(metric),
+        )
+
+    @cached_property
+    def definition(self) -> str:
+        """Text that differs between programs, and between bundles with other definitions."""
+        return repr((VERSION, self.metric))
+
+
+def stated_epsilon(metric: Metric) -> float:
+    """The proven loss of one report of a metric, in nats, rounded up."""
+    rounded = round(metric.report_loss, _DIGITS)
+    return rounded if rounded >= metric.report_loss else round(rounded + 10**-_DIGITS, _DIGITS)
 
 
 def estimate_range(

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hubbub.aggregator.learning import FinishedRound, due_at
-from hubbub.aggregator.query.answer_plan import stated_epsilon
 from hubbub.aggregator.query.engine import QueryEngine
+from hubbub.aggregator.query.estimating import stated_epsilon
 from hubbub.aggregator.query.metric_answer import iso_time
 from hubbub.analysis.models.definition import Coefficient, Model, coefficients
 from hubbub.analysis.models.descent import averaged, averaged_weights

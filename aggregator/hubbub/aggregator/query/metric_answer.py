@@ -6,9 +6,9 @@ from math import inf, sqrt
 from operator import attrgetter
 from typing import Any, Final
 
-from hubbub.aggregator.query.answer_plan import AnswerPlan
 from hubbub.aggregator.query.answer_types import Estimated, Shuffled
 from hubbub.aggregator.query.estimating import (
+    AnswerPlan,
     EstimateQuery,
     RangeEstimate,
     percentiles_for,

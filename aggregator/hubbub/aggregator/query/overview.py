@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from hubbub.aggregator.query.answer_plan import stated_epsilon
 from hubbub.aggregator.query.answer_types import Epoch, MetricDetail, MetricLine
 from hubbub.aggregator.query.candidates import looks_for_strings
 from hubbub.aggregator.query.conservation_law import (
@@ -13,7 +12,7 @@ from hubbub.aggregator.query.conservation_law import (
     upstream_reports,
     withheld_sentence,
 )
-from hubbub.aggregator.query.estimating import number_range, one_look
+from hubbub.aggregator.query.estimating import number_range, one_look, stated_epsilon
 from hubbub.aggregator.query.funnel_and_retention_totals import figure_kind
 from hubbub.aggregator.query.metric_answer import iso_time, notice_of, shuffled
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
