@@ -14,11 +14,11 @@ from hubbub.analysis.strings.rappor_equations import sketch_buckets
 from hubbub.errors import BadParameter, BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build, tally
 from hubbub.mechanisms.cms import CountMeanSketch
+from hubbub.mechanisms.hadamard import WalshHadamard
 from hubbub.mechanisms.mean_lookup_table import TableMean
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.projective_geometry import Incidence
-from hubbub.mechanisms.walsh import WalshHadamard
 from hubbub.mechanisms.wave import SquareWave
 from tests.statistics.test_real_sizes import SeededBits
 

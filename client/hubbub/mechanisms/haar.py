@@ -17,12 +17,12 @@ from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import number_range
+from hubbub.mechanisms.hadamard import WalshHadamard, negative
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.mechanism import check_whole
 from hubbub.mechanisms.number_range import Range
 from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
 from hubbub.mechanisms.random_bits import BitSource
-from hubbub.mechanisms.walsh import WalshHadamard, negative
 
 
 @frozen()

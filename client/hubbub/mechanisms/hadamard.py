@@ -10,16 +10,47 @@ Estimator and variance: pure with p = keep, q = 1/2: n (e+1)^2/(e-1)^2 for rare 
 Source: Acharya, Sun, Zhang (AISTATS 2019), the scheme for high privacy.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
 
+from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure_protocols
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
 from hubbub.mechanisms.random_bits import BitSource
-from hubbub.mechanisms.walsh import WalshHadamard, negative
+
+
+def negative(row: int, column: int) -> bool:
+    """Whether an entry of H is -1: row and column share an odd number of binary ones."""
+    return (row & column).bit_count() & 1 == 1
+
+
+@frozen()
+class WalshHadamard:
+    """The Walsh-Hadamard transform, by which `hadamard` and `hcms` read their totals.
+
+    It sums a vector over the +1 entries of each row of H, of a power of two `size`.
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or self.size & self.size - 1:
+            raise BadParameter(f"size {self.size} is not a power of two")
+
+    def apply(self, vector: Sequence[int]) -> list[int]:
+        """The product of H with a vector of `size` integers, in size log2(size) additions."""
+        answer = list(vector)
+        step = 1
+        while step < self.size:
+            for start in range(0, self.size, 2 * step):
+                for low in range(start, start + step):
+                    upper, other = answer[low], answer[low + step]
+                    answer[low], answer[low + step] = upper + other, upper - other
+            step *= 2
+        return answer
 
 
 @frozen()

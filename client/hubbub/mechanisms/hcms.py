@@ -18,11 +18,11 @@ from fractions import Fraction
 
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure_protocols, string_hashing
+from hubbub.mechanisms.hadamard import WalshHadamard, negative
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals, concat
 from hubbub.mechanisms.probability import Probability, keep_at_most, log_at_least
 from hubbub.mechanisms.random_bits import BitSource
 from hubbub.mechanisms.string_hashing import encoded, position
-from hubbub.mechanisms.walsh import WalshHadamard, negative
 
 
 @frozen()

@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from hubbub.mechanisms.hadamard import WalshHadamard
 from hubbub.mechanisms.projective_geometry import HashPool, Incidence
-from hubbub.mechanisms.walsh import WalshHadamard
 
 Integers = npt.NDArray[np.int64]
 

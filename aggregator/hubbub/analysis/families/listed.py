@@ -30,6 +30,7 @@ from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, BitVector, Memoized, OneHot, Subset, Totals
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
+from hubbub.mechanisms.hadamard import WalshHadamard
 from hubbub.mechanisms.longitudinal_grr import LongitudinalGrr
 from hubbub.mechanisms.longitudinal_hash import LongitudinalHash
 from hubbub.mechanisms.longitudinal_unary import LongitudinalUnary
@@ -37,7 +38,6 @@ from hubbub.mechanisms.projective_geometry import HashPool, Incidence
 from hubbub.mechanisms.pure_protocols import ListedMechanism, report_variances
 from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.mechanisms.rr import RandomizedResponse
-from hubbub.mechanisms.walsh import WalshHadamard
 
 # From this size on, numpy refuses to draw without replacement.
 _MAX_DRAWN: Final = 10**9

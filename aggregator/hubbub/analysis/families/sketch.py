@@ -36,10 +36,10 @@ from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.cms import CountMeanSketch
+from hubbub.mechanisms.hadamard import negative
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.pure_protocols import Pure, report_variances
-from hubbub.mechanisms.walsh import negative
 
 Sketch = CountMeanSketch | HadamardSketch | LocalHashing
 
