@@ -21,9 +21,9 @@ from hubbub.catalog.plain_value import as_python
 from hubbub.catalog.values.list_versions import GROWN, digests_of, list_names, tier_of
 from hubbub.catalog.values.part_values import OUTSIDE, PARTS, RANGES, PartRange, code_of, size_of
 from hubbub.catalog.values.past_kinds import RATE, STEPS, WEEKS, Ratio
+from hubbub.catalog.values.sets_and_vectors import COORDINATES
 from hubbub.catalog.values.value_kind import ValueKind
 from hubbub.catalog.values.value_kinds import KINDS, kind_named
-from hubbub.catalog.values.vectors import COORDINATES
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import Entry, dumped, part, setting, settings, table_of

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Final
 
 from hubbub.catalog.epochs import epoch_at, epoch_start
 from hubbub.catalog.plain_value import as_python
+from hubbub.catalog.values.sets_and_vectors import Vector
 from hubbub.catalog.values.value_kind import Complain, ValueKind, not_listed
-from hubbub.catalog.values.vectors import Vector
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import Entry, check, entry, setting, settings, table_of

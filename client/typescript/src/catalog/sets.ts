@@ -1,4 +1,4 @@
-/** Sets of listed values, for the mechanism `privset`. As client/hubbub/catalog/values/sets.py. */
+/** Sets of listed values, for the mechanism `privset`. As client/hubbub/catalog/values/sets_and_vectors.py. */
 import { ValueOutOfDomain } from "../errors.js";
 import { placeOf } from "./values.js";
 

@@ -1,4 +1,4 @@
-/** Vectors, for the mechanism `vector.codes`. As client/hubbub/catalog/values/vectors.py. */
+/** Vectors, for the mechanism `vector.codes`. As client/hubbub/catalog/values/sets_and_vectors.py. */
 import { ValueOutOfDomain } from "../errors.js";
 import { length } from "../mechanisms/portable_floats.js";
 import { scaleOut } from "../mechanisms/vector_codes.js";

@@ -13,7 +13,7 @@ from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central_conflicts import CROWD_TREE
 from hubbub.catalog.crowds.crowd import CROWD_PARTS
 from hubbub.catalog.discovery import finder_of
-from hubbub.catalog.values.vectors import Vector
+from hubbub.catalog.values.sets_and_vectors import Vector
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands.catalog_new_metric import packaged_schema
 from hubbub.cli.terminal.catalog_reading import CatalogOptions, kept_mechanisms, read_aloud
