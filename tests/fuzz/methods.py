@@ -36,11 +36,10 @@ from hubbub.runtime.rpc.server import Server, channel
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission, Backpressure
 from hubbub.shuffler.group_commit import Intake
-from hubbub.shuffler.grpc_door import OperatorService, ShufflerService
+from hubbub.shuffler.grpc_door import OperatorService, ShownCounts, ShufflerService
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.stream_table import read_stream_table
 from hubbub.signing.sign_bundle import stream_table
 from hubbub.wire.v1 import services_pb2 as wire

@@ -25,9 +25,8 @@ from hubbub.sealing.dummy_laws import CountNoise, ValueNoise
 from hubbub.shuffler import crowd_pool as hidden_module
 from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler.crowd_release import sealed_dummies
-from hubbub.shuffler.grpc_door import OperatorService
+from hubbub.shuffler.grpc_door import OperatorService, ShownCounts, departed_terms
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.shown_counts import ShownCounts, departed_terms
 from hubbub.shuffler.stream_table import StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2 import StatusRequest, WindowStatus
 from tests.conftest import CatalogFiles

@@ -19,10 +19,9 @@ from hubbub.sealing.dummy_laws import CountNoise, ValueNoise
 from hubbub.sealing.hpke import open_sealed, seal_info
 from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler.crowd_release import Departures, SideTasks, sealed_dummies
-from hubbub.shuffler.grpc_door import OperatorService
+from hubbub.shuffler.grpc_door import OperatorService, ShownCounts
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.stream_table import StreamTable
 from hubbub.wire.v1.services_pb2 import StatusRequest
 from tests.conftest import CatalogFiles

@@ -35,7 +35,7 @@ from hubbub.shuffler.admission import (
     Backpressure,
 )
 from hubbub.shuffler.group_commit import Intake
-from hubbub.shuffler.grpc_door import OperatorService, ShufflerService
+from hubbub.shuffler.grpc_door import OperatorService, ShownCounts, ShufflerService
 from hubbub.shuffler.http_door import OhttpGateway, ReportsApp, read_gateway_keys
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
@@ -54,7 +54,6 @@ from hubbub.shuffler.prometheus_metrics import (
 from hubbub.shuffler.public_files import BundleFile, SignedFiles, read_signed
 from hubbub.shuffler.redeeming import Redeemer, refuse_untaken
 from hubbub.shuffler.settings import Settings, limited, parse
-from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.stream_table import StreamTable, read_stream_table
 
 if TYPE_CHECKING:
