@@ -29,7 +29,7 @@ from hubbub.mechanisms.number_range import PLACES
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
 from hubbub.privacy.proofs.enumeration import SMALL, rows
-from hubbub.simulation.percentile_goals import rank_error, share_errors
+from hubbub.simulation.plan_simulation import rank_error, share_errors
 from tests.support.commands import Capture, document_of, output_of, refusal_of
 
 pytestmark = pytest.mark.thorough
@@ -454,7 +454,7 @@ def test_the_error_of_a_percentile_is_a_column_of_the_plan_and_drawn_once(
     capsys: Capture,
 ) -> None:
     words = ["plan", "--ranges", "8", "0", "8", "--epsilon", "1", "--reports", "10000"]
-    with patch("hubbub.simulation.percentile_goals.rank_error", wraps=rank_error) as drawing:
+    with patch("hubbub.simulation.plan_simulation.rank_error", wraps=rank_error) as drawing:
         lines = output_of(capsys, *words, "--percentile", "p95").splitlines()
     header = next(line for line in lines if "mechanism" in line)
     assert "p95 in rank" in header

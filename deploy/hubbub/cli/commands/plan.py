@@ -60,13 +60,13 @@ from hubbub.privacy.planner import (
 )
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import Exclusive, Group, option, options
-from hubbub.simulation.percentile_goals import (
+from hubbub.simulation.plan_simulation import (
     check_rank_goal,
     error_drawn_once,
     share_errors,
     shares_of_file,
+    simulate,
 )
-from hubbub.simulation.plan_simulation import simulate
 
 # The minimum batch of a planned metric; a larger one shows effects a little sooner.
 _FEWEST: Final = 100
