@@ -24,7 +24,7 @@ FILES = sorted(
 # Whoever wants to see that something does not happen has a clock that it moves (FakeClock of
 # hubbub.client.testing, or of tests/support/clocks.py), or waits for what comes after it.
 PACED = {
-    "client/hubbub/client/testing/fake_server.py::FakeServer._submit": "hangs as it is told",
+    "client/hubbub/client/testing/fakes.py::FakeServer._submit": "hangs as it is told",
     "tests/faults.py::Laboratory.try_out": "tells how long it took, and gives up",
     "tests/fuzz/__main__.py::main": "tells how many inputs a second it tried",
     "tests/interfaces/test_exports.py::_dripping.Dripping.handle": (

@@ -3,8 +3,7 @@
 captured = hubbub.client.testing.capture()    as a context manager; or the fixture hubbub_reports
 """
 
-from hubbub.client.testing.fake_server import FakeServer
-from hubbub.client.testing.fakes import FakeClock, FakeShuffler
+from hubbub.client.testing.fakes import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.testing.memory_clients import Captured, Report, capture, coins, memory_client
 
 __all__ = [
