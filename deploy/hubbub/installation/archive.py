@@ -24,6 +24,7 @@ import pyrage
 from hubbub.errors import BackupUnusable, StateUnusable
 from hubbub.errors.message_words import visible
 from hubbub.programs.atomic_write import refusal_with_remedy
+from hubbub.sealing.digests import checksum
 
 Encryption = Callable[[bytes], bytes]
 Opener = Callable[[bytes], bytes]
@@ -221,7 +222,7 @@ def write_manifest(folder: Path) -> None:
         for name in FILES
     }
     body = {"format": _FORMAT, "hubbub": version("hubbub"), "made": created_at, "files": parts}
-    text = json.dumps(body | {"sha256": _row_text(body)}, indent=2)
+    text = json.dumps(body | {"sha256": checksum(body)}, indent=2)
     (folder / _NAME).write_text(text + "\n", encoding="utf-8")
 
 
@@ -250,7 +251,7 @@ def read_checked(folder: Path) -> dict[str, Any]:
             "that made it, or newer"
         )
     digest = body.pop("sha256", None)
-    if digest != _row_text(body):
+    if digest != checksum(body):
         raise _broken_error(path, "is damaged")
     files: Mapping[str, Mapping[str, Any]] = body["files"]
     for name in FILES:
@@ -268,10 +269,6 @@ def read_checked(folder: Path) -> dict[str, Any]:
 
 def _broken_error(path: Path, problem: str) -> BackupUnusable:
     return BackupUnusable(f"{path}: {problem}; use another copy of this backup")
-
-
-def _row_text(body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(path: Path) -> str:
