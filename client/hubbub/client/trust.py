@@ -266,12 +266,6 @@ def _current_log(app: str, bundle: Bundle, before: SeenLog | None) -> SeenLog | 
     return SeenLog(bundle.log, now.size, now.root)
 
 
-def is_newer(data: Any) -> bool:
-    """Returns whether a later version of hubbub wrote this trust."""
-    version = data.get("version") if isinstance(data, dict) else None
-    return isinstance(version, int) and version > _VERSION
-
-
 def folder_of(operator: bytes) -> str:
     """Returns the name of an operator's folder: apps of two operators share nothing."""
     return sha256(operator).hex()[:16]
@@ -407,7 +401,8 @@ def read_trust(path: Path) -> Trust:
     # Earlier versions of hubbub wrote no checksum.
     if "sum" in document and document.pop("sum") != checksum(document):
         raise ValueError("the checksum does not match")
-    if is_newer(document):
+    version = document.get("version") if isinstance(document, dict) else None
+    if isinstance(version, int) and version > _VERSION:
         raise StateUnusable(f"{path} was written by a newer hubbub; upgrade")
     return Trust.load(document)
 

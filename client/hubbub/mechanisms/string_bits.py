@@ -258,8 +258,8 @@ def _canonical(lengths: Sequence[int]) -> list[_Code]:
 
 
 @cache
-def _alphabets() -> tuple[tuple[_Code, _Alphabet], ...]:
-    """Every alphabet, with the bits that name it."""
+def _alphabets() -> Mapping[_Code, _Alphabet]:
+    """Every alphabet, by the bits that name it."""
     flat = (
         _Flat(" ~"),  # printable ASCII
         _Flat("09", "af", "-"),  # hexadecimal digits
@@ -280,13 +280,8 @@ def _alphabets() -> tuple[tuple[_Code, _Alphabet], ...]:
     )
     words = _Paired(WORDS, _RARE_IN_WORDS, WORD_CODE_LENGTHS)
     hosts = _Paired(HOSTS, _RARE_IN_HOSTS, HOST_CODE_LENGTHS)
-    others = [((0b110000 + place, 6), letter) for place, letter in enumerate(flat)]
-    return ((0b0, 1), words), ((0b10, 2), hosts), *others
-
-
-@cache
-def _alphabets_by_name() -> Mapping[_Code, _Alphabet]:
-    return dict(_alphabets())
+    others = {(0b110000 + place, 6): alphabet for place, alphabet in enumerate(flat)}
+    return {(0b0, 1): words, (0b10, 2): hosts, **others}
 
 
 def _codes(alphabet: _Alphabet, text: str) -> Iterator[_Code]:
@@ -317,8 +312,8 @@ def _filling_bits(alphabet: _Alphabet, before: str, room: int) -> int:
 
 def _best_alphabet(text: str, size: int) -> tuple[_Code, _Alphabet]:
     """The alphabet that fits most letters, the end among them, in the fewest bits."""
-    best, max_letters, min_bits = _alphabets()[0], -1, size
-    for candidate in _alphabets():
+    best, max_letters, min_bits = next(iter(_alphabets().items())), -1, size
+    for candidate in _alphabets().items():
         (_, needed), alphabet = candidate
         fitting, possible = 0, min(len(text), (size - needed) // alphabet.least)
         if possible + 1 < max_letters or (
@@ -346,7 +341,7 @@ def read(bits: int, size: int, *, complete: bool = False) -> Spelled | None:
         prefix = (first, 2) if first == 0b10 else (first, 1)  # noqa: PLR2004 as `_alphabets` has it
         if first == 0b11:  # noqa: PLR2004 as above
             prefix = 0b110000 + reader.take(4), 6
-        alphabet, begun = _alphabets_by_name()[prefix], reader.used
+        alphabet, begun = _alphabets()[prefix], reader.used
         while letter := alphabet.next_letter(text[-1] if text else "", reader):
             text.append(letter)
             begun = reader.used

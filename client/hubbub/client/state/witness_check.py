@@ -35,7 +35,12 @@ class Watch:
             # Committed: the folder now holds what was only in the temporary witness.
             self._given_up += self._purged
             if self._first:
-                self._mark()
+                # A trace in the folder that there was a state.
+                path = self._witnesses.folder / LOCK_NAME
+                with contextlib.suppress(OSError):
+                    refuse_other_than_file(path)
+                    if not path.stat().st_size:
+                        path.write_bytes(b"There was a state here.\n")
             self.salvaged, self._first = None, False
             if self._last_moment and elsewhere.read() is self._last_moment:
                 with contextlib.suppress(OSError):
@@ -134,14 +139,6 @@ class Watch:
         if put_back:
             self._purged = payload_queries.purge(rows, PUT_BACK)
         return now != mine
-
-    def _mark(self) -> None:
-        """Leaves a trace in the folder that there was a state."""
-        path = self._witnesses.folder / LOCK_NAME
-        with contextlib.suppress(OSError):
-            refuse_other_than_file(path)
-            if not path.stat().st_size:
-                path.write_bytes(b"There was a state here.\n")
 
 
 def _consent_of(moment: StateMoment) -> Consent:
