@@ -1,6 +1,6 @@
 """The interface of mechanisms, which every registry entry implements and tests/proofs checks.
 
-A parameter is the meaning and the range of a number that a mechanism is built from. It is said
+A parameter is the meaning and the range of a number that a mechanism is built from. It is declared
 where the number is a field of its class, `bits: int = field(metadata=whole("...", 1, 4096))`, and
 read from there by the class itself, by the catalog and by its reference.
 """
