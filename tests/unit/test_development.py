@@ -38,9 +38,8 @@ from hubbub.installation.keys_and_bundles import build_bundle, make_keys
 from hubbub.keys.opening_keys import read_public_keys
 from hubbub.mechanisms import Totals
 from hubbub.notebook.answer import Answer
-from hubbub.privacy.card import metric_card
+from hubbub.privacy.card import facts, metric_card
 from hubbub.privacy.crowd_guarantees import rests_on, shuffled_of
-from hubbub.privacy.labelled_fields import facts
 from hubbub.query_results.answer_table import QueryName, whole_rows
 from hubbub.shuffler.stream_table import StreamTable, read_stream_table
 from hubbub.wire.v1.report_pb2 import SealedReport

@@ -25,8 +25,7 @@ from hubbub.fields import kinds
 from hubbub.fields.field import CatalogField, fields_of, setting
 from hubbub.fields.frozen import frozen
 from hubbub.mechanisms import REGISTRY
-from hubbub.privacy.card import metric_card
-from hubbub.privacy.labelled_fields import Fact, facts
+from hubbub.privacy.card import Fact, facts, metric_card
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_of

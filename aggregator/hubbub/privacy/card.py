@@ -1,4 +1,4 @@
-"""The privacy card of a catalog: what it promises a person, in figures and sentences.
+"""The privacy card of a catalog: what it promises a person, in figures, sentences and fields.
 
 Every figure is an upper bound: from the mechanisms' proofs, the limits of the device's ledger, and,
 after the shuffler, the smallest batch that is ever forwarded.
@@ -7,18 +7,31 @@ after the shuffler, the smallest batch that is ever forwarded.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, isfinite, tanh
+from typing import Final
 
 from hubbub.analysis.families import family_for
 from hubbub.authoring import Catalog, crowds_within, exposure
 from hubbub.catalog import SPANS, Metric, days_of_period
 from hubbub.catalog.values.past_kinds import PastKind
 from hubbub.errors.message_words import nats
+from hubbub.fields.field import fields_of
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.crowd_guarantees import all_epochs_sentence, crowds_of, rests_on, shuffled_of
 from hubbub.privacy.epsilon_words_and_advice import advice, verdict
-from hubbub.privacy.labelled_fields import Fact, facts
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.report_count_privacy import count_sentence
+
+# Beginnings of the names of fields that promise a crowd, of which development keeps none.
+_OF_CROWDS: Final = ("central_", "crowd", "count_", "dummies")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One field and its text: 1,000; day; os (linux, macos). `label` is its name for people."""
+
+    field: str
+    label: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,3 +303,20 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
         verdict=verdict(metric.report_loss),
         facts=tuple(facts(metric)),
     )
+
+
+def facts(metric: Metric) -> list[Fact]:
+    """All labelled fields that differ from their default."""
+    section: type = type(metric)
+    facts = []
+    for field in fields_of(section):
+        # In development the minimum batch is 1.
+        value = metric.fewest if field.name == "min_batch" else field.of(metric)
+        if field.entry.label and not field.is_default(value):
+            is_void = metric.development and field.name.startswith(_OF_CROWDS)
+            text = f"{value:,}" if isinstance(value, int | float) else str(value)
+            if isinstance(value, Mapping):
+                text = ", ".join(f"{name} ({', '.join(values)})" for name, values in value.items())
+            text += " (not under --dev)" if is_void else ""
+            facts.append(Fact(field.name, field.entry.label, text))
+    return facts

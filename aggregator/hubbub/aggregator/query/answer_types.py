@@ -21,7 +21,7 @@ from hubbub.analysis.percentiles import Percentile, PercentileShift, ShareBelow
 from hubbub.analysis.strings.likely_strings import LikelyString
 from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose
 from hubbub.analysis.value_estimates import Mean
-from hubbub.privacy.labelled_fields import Fact
+from hubbub.privacy.card import Fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,7 @@ from hubbub.analysis.families import family_for
 from hubbub.catalog import epoch_start
 from hubbub.errors.message_words import NOTICES
 from hubbub.fields.rules import metric_name_of
-from hubbub.privacy.card import max_posterior, metric_card
-from hubbub.privacy.labelled_fields import facts
+from hubbub.privacy.card import facts, max_posterior, metric_card
 
 _SHOWN_EPOCHS: Final = 60
 

@@ -272,9 +272,9 @@ def cell_variance(
     channel, groups, holders = mechanism.channel, mechanism.groups, share * reports
     if groups > 1:
         uniform = 1 / prod(mechanism.sizes[part] for part in parts)
-        held, lied = report_variances(channel)
-        growth = held - lied
-        other = groups * lied + (groups - 1) * uniform**2
+        true_variance, other_variance = report_variances(channel)
+        growth = true_variance - other_variance
+        other = groups * other_variance + (groups - 1) * uniform**2
         return float(
             reports * other + holders * (groups * growth + (groups - 1) * (1 - 2 * uniform))
         )
