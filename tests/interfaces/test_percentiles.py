@@ -176,6 +176,7 @@ def test_a_trend_follows_percentiles(home: House, capsys: Capture) -> None:
     assert "mean (h)" not in output
     connection = hubbub.notebook.connect(home.page)
     answer = connection.trend("launches", percentiles=[50, 95], confidence=0.99999)
+    assert answer.plot().get_ylabel() == "number, in h"
     assert answer.document == document
     refused = _estimates(home, "launches", "trend", percentile="50", value="mean")
     assert "values or percentiles" in refused.text

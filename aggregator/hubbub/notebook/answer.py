@@ -138,7 +138,8 @@ def lines(axes: Any, rows: Sequence[Row], most: int, document: Document) -> None
         text.set_parse_math(False)
     _mark_dates(axes, dates)
     unit = f", in {document['unit']}" if document.get("unit") else ""
-    axes.set_ylabel("share of the reports" if document.get("kind") == "values" else f"mean{unit}")
+    quantities = {"values": "share of the reports", "ranges": f"number{unit}"}
+    axes.set_ylabel(quantities.get(document.get("kind", ""), f"mean{unit}"))
     axes.set_xlabel("UTC")
 
 

@@ -201,7 +201,10 @@ class Connection:
         lists: Sequence[str] = (),
         percentiles: Sequence[float] = (),
     ) -> Answer:
-        """These values epoch by epoch, or the `number` (5) most frequent; or these percentiles."""
+        """These values epoch by epoch, or the `number` (5) most frequent; or these percentiles.
+
+        Without any, a number with buckets is followed by its mean and percentiles.
+        """
         _check_texts("values", values)
         options = {
             "last": last,

@@ -132,7 +132,7 @@ async def trend(
     Metrics that this one supersedes are joined where they listed the value. If the query has
     percentiles, they are followed instead of values, for this metric alone. Without values, number
     and percentiles, those of the metric, or p50 and p95, are followed for a number that has some,
-    after its mean; unless other metrics are joined.
+    after its mean if it is not in listed edges; unless other metrics are joined.
     """
     if query.percentiles and values:
         raise BadParameter("a trend follows values or percentiles: leave one of the two out")
