@@ -19,7 +19,7 @@ from hubbub.aggregator.query.cache import Turns
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.commands_to_copy import Reached
-from hubbub.aggregator.web.guard import LARGEST_STRINGS_BYTES, App, Guard, with_cors
+from hubbub.aggregator.web.guard import LARGEST_STRINGS_BYTES, Guard, with_cors
 from hubbub.aggregator.web.login_routes import LOGIN
 from hubbub.aggregator.web.parameters import Candidates, Questions, needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
@@ -30,7 +30,7 @@ from hubbub.errors import ServiceUnavailable
 from hubbub.errors.addresses import is_loopback
 from hubbub.errors.message_words import visible
 from hubbub.runtime.http.connections import OpenConnections
-from hubbub.runtime.http.server import HttpDoor
+from hubbub.runtime.http.server import App, HttpDoor
 from hubbub.runtime.http.timed_connection import TimeLimits
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.version import VERSION

@@ -12,30 +12,22 @@ import hashlib
 import logging
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 
-from hubbub.aggregator.access.audit_trail import Seen
+from hubbub.aggregator.access.audit_trail import AuditTrail, Seen
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.tokens import EVERYONE
 from hubbub.aggregator.web.problems import problem
 from hubbub.errors import AccessRefused, ServiceUnavailable, StoreUnavailable
 from hubbub.errors.addresses import is_loopback
+from hubbub.runtime.http.server import App, Message, Receive, Scope, Send
 from hubbub.runtime.rpc.call_checks import log_fault
 from hubbub.runtime.rpc.limiter import Limiter, network_of
-
-if TYPE_CHECKING:
-    from hubbub.aggregator.access.audit_trail import AuditTrail
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _log: Final = logging.getLogger("hubbub.aggregator.web")
 
@@ -81,7 +73,7 @@ class Guard:
     pages: Collection[str]
     origins: Collection[str] = ()
     refusals: Counter[str] = field(default_factory=Counter)
-    audit: "AuditTrail | None" = None
+    audit: AuditTrail | None = None
     requests: Counter[int] = field(default_factory=Counter)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,7 +87,7 @@ class Guard:
         refusal = self._misplaced(scope, headers) or await self._unknown(scope, headers)
         sender: Send = _SendWithHeaders(send, scope, Counter() if refusal else self.requests)
         if self.audit and (scope["path"] == "/metrics" or scope["path"].startswith(_AUDITED)):
-            sender = _send_with_audit(sender, scope, self.audit)
+            sender = _send_with_audit(receive, sender, scope, self.audit)
         try:
             await (refusal or self.app)(scope, receive, sender)
         except Exception as error:  # noqa: BLE001 the boundary; who asked was answered already
@@ -188,7 +180,7 @@ def _is_ours(headers: Headers) -> bool:
     return is_own_origin or headers.get("sec-fetch-site") == "same-origin"
 
 
-def _send_with_audit(send: Send, scope: Scope, audit: "AuditTrail") -> Send:
+def _send_with_audit(receive: Receive, send: Send, scope: Scope, audit: AuditTrail) -> Send:
     """Writes the audit line before the answer; if that fails, answers with the failure."""
     unwritten: list[str] = []
 
@@ -201,15 +193,11 @@ def _send_with_audit(send: Send, scope: Scope, audit: "AuditTrail") -> Send:
             except ServiceUnavailable as error:
                 unwritten.append(str(error))
                 _log.error("%s", error)
-                await problem(503, type(error).__name__, str(error))(scope, _nothing, send)
+                await problem(503, type(error).__name__, str(error))(scope, receive, send)
                 return
         await send(message)
 
     return sending
-
-
-async def _nothing() -> Message:
-    return {"type": "http.disconnect"}
 
 
 @dataclass(eq=False, slots=True)
