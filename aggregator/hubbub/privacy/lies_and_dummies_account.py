@@ -107,10 +107,8 @@ class NoisyLies:
             x = np.arange(max(low, s - high), min(high, s - low) + 1)
             on_v = moves[:, (x - low).astype(np.intp)] * pmf(x, s, 0.5)
             on_w = moves[:, (s - x - low).astype(np.intp)].T
-            pair_chances[place], times_x[place] = (
-                (on_v @ on_w)[below_diagonal],
-                ((on_v * x) @ on_w)[below_diagonal],
-            )
+            pair_chances[place] = (on_v @ on_w)[below_diagonal]
+            times_x[place] = ((on_v * x) @ on_w)[below_diagonal]
             outside[place] = 2 * binomial_tail(s - max(low, s - high), s, 0.5)
         account = cls(
             crowd=crowd,

@@ -103,10 +103,8 @@ def judge(
     cuts = edges if kind == "softmax" else settled(kind, np.array(edges)).tolist()
     bins = []
     for bin_number, (low, high) in enumerate(pairwise([0.0, *cuts, 1.0])):
-        bin_weights, with_it = (
-            matrix[:, 2 * bin_number : 2 * bin_number + 2].sum(axis=1),
-            matrix[:, 2 * bin_number + 1],
-        )
+        bin_weights = matrix[:, 2 * bin_number : 2 * bin_number + 2].sum(axis=1)
+        with_it = matrix[:, 2 * bin_number + 1]
         people = float(sent.shares @ bin_weights)
         bins.append(Bin(low, high, people, sent.ratio(with_it, bin_weights)))
     auc = sent.ratio_of_pairs(*_forms(matrix)) if kind == "logistic" else None

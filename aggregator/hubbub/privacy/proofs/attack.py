@@ -275,10 +275,8 @@ def attack_epochs(
         thresholds = np.unique(
             np.quantile(first[:half], np.linspace(0, 1, _CUTS), method="nearest")
         )
-        passed, also = (
-            _passed_counts(first[:half], thresholds),
-            _passed_counts(other[:half], thresholds),
-        )
+        passed = _passed_counts(first[:half], thresholds)
+        also = _passed_counts(other[:half], thresholds)
         cut = thresholds[[int(np.argmax(_bounds(passed, also, half, delta, alarm / 4)))]]
         rest = len(first) - half
         hits, others = _passed_counts(first[half:], cut), _passed_counts(other[half:], cut)

@@ -259,7 +259,8 @@ def _refuse_unused(options: NewOptions) -> None:
             f"--buckets {options.buckets} is outside [2, {MAX_EDGES - 1}]; with --percentiles it "
             f"may be up to {MAX_FINE_BUCKETS}"
         )
-    is_number, texts = options.edges or options.range, list[str]()
+    is_number = options.edges or options.range
+    texts = []
     unused = ", ".join(name for name, is_set in of_numbers.items() if is_set and not is_number)
     if unused:
         texts.append(f"{unused}: only with --edges and --range")
@@ -439,10 +440,9 @@ def _value_fields(options: NewOptions) -> dict[str, str]:
     elif options.edges:
         number = {"edges": options.edges}
     else:
-        question = "Which values can be reported (separated by commas)?"
         values = options.values
         if values is None:
-            values = _given_or_prompted("", question)
+            values = _given_or_prompted("", "Which values can be reported (separated by commas)?")
         return {"values": _values(values)} | ({"other": "true"} if options.other else {})
     unit = options.unit
     if unit is None and _is_terminal():

@@ -180,10 +180,8 @@ def show_trend(answer: Answer) -> None:
     points = iter(rows("trend", answer))
     series_rows = [[*islice(points, len(series["points"]))][-_ROWS:] for series in answer["series"]]
     every = [*chain.from_iterable(series_rows)]
-    drawn, columns_of_series = (
-        _intervals(every, "share"),
-        _columns_without("value", "trend", answer),
-    )
+    drawn = _intervals(every, "share")
+    columns_of_series = _columns_without("value", "trend", answer)
     columns, pictures = _add_pictures("trend", answer, every, drawn, columns_of_series)
     end = 0
     for series, shown_rows in zip(answer["series"], series_rows, strict=True):
