@@ -41,7 +41,7 @@ from hubbub.shuffler.public_files import BundleFile, PublicBytes
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 
 UNKNOWN_KEY: Final = "https://iana.org/assignments/http-problem-types#ohttp-key"
-"""What a client is told whose key is not ours any more (RFC 9458, section 5.2)."""
+"""The answer to a client whose key is not ours any more (RFC 9458, section 5.2)."""
 _ANSWER_STEP_BYTES: Final = 4 << 10
 # Status, headers and text of a problem are smaller.
 _PROBLEM_BYTES: Final = 1 << 10

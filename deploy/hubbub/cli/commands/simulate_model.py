@@ -24,9 +24,9 @@ from hubbub.simulation.model_and_people_files import People, Planned, read_peopl
 from hubbub.simulation.model_rehearsal import Trained, codes_of, rehearse_model, without_privacy
 
 RUNS: Final = 200
-"""How often a metric is rehearsed, unless asked otherwise."""
+"""How often a metric is rehearsed by default."""
 FEWER_RUNS: Final = "fewer --runs take less, and give a coarser summary"
-"""What is said where all runs take long."""
+"""The advice that is printed if all runs take long."""
 
 
 @options
