@@ -14,6 +14,7 @@ from benchmarks.paths import path_lengths
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.app import make_app
+from hubbub.client.reentry_and_forks import _hook_in
 from hubbub.runtime.rpc.limiter import Limiter
 from tests.support.waiting import HANG_SECONDS
 
@@ -32,6 +33,7 @@ def test_no_path_grows(
     # Where an app has run, this user's folder among temporary files makes a flush longer.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     lengths = list(path_lengths())
+    assert _hook_in.cache_info().currsize == 1, "else forks are followed twice"
     with capsys.disabled():
         for length in lengths:
             print(f"\n{length}")  # noqa: T201 shows its figures
