@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.stock import sealed_reports
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from hubbub.bundles import read_bundle
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.client import SealedReport, TryAgain, transport_to

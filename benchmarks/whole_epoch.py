@@ -22,7 +22,7 @@ from benchmarks.overload import Measured
 from benchmarks.own import times
 from benchmarks.stock import METRIC, Opening, opening, sealed_stock
 from benchmarks.sustained import Devices
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.conservation import balances, sum_terms
 from hubbub.installation.local_run import Ports

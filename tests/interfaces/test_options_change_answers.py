@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from hubbub.cli.main import whole_parser
 from tests.interfaces.running_aggregator import (
     DAYS,

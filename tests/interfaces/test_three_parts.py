@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 import hubbub.notebook
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import HEAD, House, house
 from tests.support import web

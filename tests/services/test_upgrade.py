@@ -17,7 +17,7 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from hubbub.bundles import Bundle, key_at, read_bundle
 from hubbub.catalog import epoch_start
 from hubbub.client import Client, FolderState, Outcome, SystemClock

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from numpy.random import default_rng
 
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from hubbub.catalog import Metric
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.mechanisms import KeyedBits, build

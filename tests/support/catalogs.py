@@ -5,8 +5,7 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
-from hubbub.authoring import Catalog, read_catalog
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import Catalog, read_catalog, read_with_promises
 
 METRIC: dict[str, Any] = {
     "description": "A metric of a test",

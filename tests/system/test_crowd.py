@@ -13,7 +13,7 @@ from numpy.random import default_rng
 
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.families import draw
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from hubbub.authoring.crowds.accountant import named_dummies
 from hubbub.catalog import epoch_at
 from hubbub.catalog.crowds.noise_dummies import value_noise

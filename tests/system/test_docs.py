@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from hubbub.catalog.values.value_kinds import KINDS
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.main import main, whole_parser

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from hubbub.cli.main import main, whole_parser
 from hubbub.installation.keys_and_bundles import DEMO_DEVICE
 from hubbub.privacy.card import card, max_posterior

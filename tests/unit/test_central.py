@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from scipy.stats import binom
 
 from docs.reference.catalog_schema import catalog_schema
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from hubbub.authoring.crowds.accountant import devices_at_least, expected_dummies, named_dummies
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import Metric

@@ -18,7 +18,7 @@ from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.trends import trend
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
 from hubbub.cli.commands.status import show_pipeline

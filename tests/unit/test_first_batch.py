@@ -20,7 +20,7 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.metric_answer import notice_of
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Counted
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from hubbub.catalog import Metric, epoch_at
 from hubbub.conservation import Window
 from hubbub.errors import BatchTooSmall

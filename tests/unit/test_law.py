@@ -17,7 +17,7 @@ from hubbub.aggregator.query.conservation_law import (
     upstream_reports,
     visible_status,
 )
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from hubbub.conservation import TERMS, Window, balances
 from tests.support.bundles import crowd_text
 from tests.support.fakes import MemoryStore

@@ -20,7 +20,7 @@ from hubbub.aggregator.query.trends import Trended, trend
 from hubbub.aggregator.reload import check_follows
 from hubbub.analysis.answering import answer, answer_lists
 from hubbub.analysis.families import draw
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from hubbub.bundles import Bundle, open_bundle, read_bundle
 from hubbub.bundles.signatures import _signed_body
 from hubbub.client import Client, MemoryState, Outcome, SystemClock

@@ -19,8 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.aggregator.learning import ModelLearner, Rounds
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.learned_models import LearnedModel, learned_model
-from hubbub.authoring import read_catalog
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_catalog, read_with_promises
 from hubbub.authoring.code_modules import typescript_module
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.model_state import ModelState, open_models

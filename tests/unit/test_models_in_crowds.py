@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.learning import step
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from hubbub.bundles.model_state import ModelState
 from hubbub.catalog import Metric
 from hubbub.catalog.models.model_metric import codes_of_round

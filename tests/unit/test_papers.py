@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import read_with_promises
 from hubbub.catalog import Metric
 from hubbub.privacy.card import card
 from hubbub.privacy.leaflet_and_reviewer_claims import right_of_100

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.authoring import crowds_within, exposure, read_catalog
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import crowds_within, exposure, read_catalog, read_with_promises
 from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric, days_of_period, reports_of_one
 from hubbub.client import Client, MemoryState, Outcome, SystemClock

@@ -2,7 +2,7 @@
 
 from hubbub.authoring.crowds.accountant import Accountant
 from hubbub.authoring.exposure import crowds_within, exposure
-from hubbub.authoring.metrics_toml.catalog_file import Catalog, read_catalog
+from hubbub.authoring.metrics_toml.catalog_file import Catalog, read_catalog, read_with_promises
 
 __all__ = [
     "Accountant",
@@ -10,4 +10,5 @@ __all__ = [
     "crowds_within",
     "exposure",
     "read_catalog",
+    "read_with_promises",
 ]

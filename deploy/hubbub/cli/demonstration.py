@@ -9,8 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from hubbub.authoring import Catalog
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import Catalog, read_with_promises
 from hubbub.catalog import Metric
 from hubbub.cli.terminal.output import paragraph, say, table
 from hubbub.errors import HubbubError

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 from urllib.parse import urlsplit
 
-from hubbub.authoring import Catalog
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import Catalog, read_with_promises
 from hubbub.bundles import read_bundle
 from hubbub.bundles.tokens import Tokens
 from hubbub.client import Client

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -165,6 +167,17 @@ def read_catalog(
         cover=context.filled,
         tokens=tokens,
     )
+
+
+def read_with_promises(path: Path, text: str | None = None) -> Catalog:
+    """The catalog in a TOML file, or in `text`, with local epsilons that keep its central promises.
+
+    Raises CatalogInvalid as read_catalog, or if an accountant is needed that is not installed.
+    """
+    accountant: Accountant | None = None
+    if all(find_spec(name) for name in ("numpy", "scipy")):
+        accountant = import_module("hubbub.privacy.exact_accountant").ExactAccountant()
+    return read_catalog(path, accountant, text)
 
 
 def _metrics_of(

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from hubbub.authoring import Catalog
-from hubbub.authoring.catalog_with_promises import read_with_promises
+from hubbub.authoring import Catalog, read_with_promises
 from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric
 from hubbub.cli.terminal.output import announced_if_long
