@@ -62,7 +62,7 @@ from hubbub.runtime.monitoring.declaration import (
 )
 from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages_and_traces import Stages
-from hubbub.runtime.process import Loop, run_service, serve_until_signal
+from hubbub.runtime.process import Loop, Serves, run_service, serve_until_signal
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import Memory, RedisServer
 from hubbub.runtime.reloading import Reloader, Take
@@ -70,7 +70,6 @@ from hubbub.runtime.rpc.server import Server
 
 if TYPE_CHECKING:
     from hubbub.aggregator.web.app import HttpServer
-    from hubbub.runtime.process import Serves
 
 # After this time a shuffler reconnects, and so finds an added aggregator.
 _CONNECTION_SECONDS: Final = 60.0

@@ -125,7 +125,7 @@ async def check_redis(request: Request) -> dict[str, str]:
 def document(request: Request) -> JSONResponse:
     """The OpenAPI document, with our Problem instead of FastAPI's validation error.
 
-    FastAPI calls this in a thread, since building it takes .3 s, in which the service counts on.
+    FastAPI calls this in a thread: building takes .3 s, and the service counts batches meanwhile.
     """
     contents = request.app.openapi()
     schemas = contents["components"]["schemas"]

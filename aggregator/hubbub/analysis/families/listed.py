@@ -155,9 +155,8 @@ class Listed(Family):
             mechanism.check(target)
         weights = np.zeros(layout.size)
         if isinstance(layout, OneHot):
-            for (
-                target
-            ) in targets:  # a report has one chance if it supports the target, else another
+            # A report has one chance if it supports the target, else another.
+            for target in targets:
                 chances = [mechanism.likelihood(target, {cell: 1}) for cell in range(layout.size)]
                 max_chance = max(chances)
                 weights += [float(chance == max_chance) / gap for chance in chances]
