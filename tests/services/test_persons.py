@@ -204,7 +204,7 @@ def test_a_record_that_cannot_be_read_stops_nobody_elses_reports(
     assert store.replace(bob, record, b"2" + record[1:])
     assert not client.flush(1)
     assert len(shuffler.reports()) == 2
-    assert "of a later version of hubbub; update this one" in caplog.text
+    assert "of a later version of hubbub; update this hubbub" in caplog.text
     assert client.person("bob").report("asked", "dark") is Outcome.NO_STATE
     assert store.replace(bob, b"2" + record[1:], record)
     assert client.flush()

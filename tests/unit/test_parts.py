@@ -75,14 +75,14 @@ def test_the_limits_of_auto_hold_also_for_a_single_mechanism(tmp_path: Path) -> 
         ),
         (
             'parts = { a = { edges = [0, 1, 2], kind = "duration" }, b = [true, false] }',
-            "a: unit: of a duration it must be one of us, ms",
+            "a: unit: for a duration, one of us, ms",
         ),
         (f"{PARTS}\nways = 3", '"ways": 3 needs a crowd: at epsilon 2 a cell'),
         (f"{PARTS}\nways = 4", "ways 4 must be 2, 3 or the number of parts, 3"),
         (f"{PARTS}\nways = 9", '"ways": must be a whole number in [2, 8]'),
         (
             'parts = { a = ["x", "y"], b = ["x", "y"] }\nways = 3',
-            "sizes must have a number for each of 3 to 8 parts",
+            "sizes must have 3 to 8 numbers, one per part",
         ),
         (
             "parts = { a = [LONG], b = [LONG] }".replace(

@@ -246,7 +246,7 @@ class Answer(Sequence[Row]):
         TypeError for an answer of another kind, or a model that has no coefficients yet.
         """
         if self.question != "model" or not self._rows:
-            raise TypeError("to_sklearn() needs connection.model(), after its first step")
+            raise TypeError("to_sklearn() needs connection.model() of a trained model")
         linear, arrays = _library("sklearn.linear_model", "scikit-learn"), _library("numpy")
         classes = list(dict.fromkeys(row.get("of_class", "") for row in self._rows))
         size = len(self._rows) // len(classes)

@@ -322,7 +322,7 @@ class Person:
 def _load_state(record: bytes) -> DeviceState:
     """The state in a record, without the secret. Raises `FOREIGN`, zlib.error, StateUnusable."""
     if record[:1] != _VERSION:
-        raise StateUnusable("a person's record is of a later version of hubbub; update this one")
+        raise StateUnusable("a person's record is of a later version of hubbub; update this hubbub")
     document = json.loads(zlib.decompressobj(-15, _COMMON).decompress(record[1:]))
     generation, preference, since, local = document["consent"]
     allowed = [math.inf if epsilon is None else epsilon for epsilon in (preference, local)]

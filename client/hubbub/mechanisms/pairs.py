@@ -81,9 +81,7 @@ class PairedParts(Grouped[int]):
                 f"ways {self.ways} must be 2, 3 or the number of parts, {len(sizes)}"
             )
         if not (isinstance(sizes, tuple) and self.ways <= len(sizes) <= MAX_PARTS):
-            raise BadParameter(
-                f"sizes must have a number for each of {self.ways} to {MAX_PARTS} parts"
-            )
+            raise BadParameter(f"sizes must have {self.ways} to {MAX_PARTS} numbers, one per part")
         for size in sizes:
             pure_protocols.check_categories(size)
         largest = prod(sorted(sizes)[-self.ways :])

@@ -176,7 +176,7 @@ def trust_other(folder: Path, other: Path) -> str:
         if authorities[0].subject in trusted:
             raise BadParameter(
                 f"{folder / 'ca.pem'}: already trusts an authority of the {services[0]}; "
-                "remove it by hand to replace it"
+                "remove this authority by hand first"
             )
         replace_file(folder / "ca.pem", ours + authorities[0].public_bytes(_PEM), 0o644)
     except OSError as error:

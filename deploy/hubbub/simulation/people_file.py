@@ -70,8 +70,8 @@ def read_truth(path: Path, rows: Rows, metric: Metric) -> Truth:
             if arm and arm not in experiment.arms:
                 raise BadParameter(
                     f'--values {path}: line {number}: experiment "{experiment.name}" has only '
-                    f"the arms {', '.join(experiment.arms)}; leave the cell of a device in no arm "
-                    f"empty{did_you_mean(arm, experiment.arms)}"
+                    f"the arms {', '.join(experiment.arms)}; leave the cell empty for "
+                    f"devices in no arm{did_you_mean(arm, experiment.arms)}"
                 )
         counts[value, cell_of(metric.name, metric.breakdown, public)] += count
     people = sum(counts.values())

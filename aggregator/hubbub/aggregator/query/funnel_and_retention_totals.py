@@ -72,7 +72,7 @@ def meant_query(
         )
     if query.anytime or query.percentiles or query.below:
         raise BadParameter(
-            f'metric "{metric.name}": figures have no percentiles, nor intervals for every look: '
+            f'metric "{metric.name}": figures have neither percentiles nor anytime intervals: '
             'leave "anytime", "percentile" and "below" out'
         )
     if by_cohort and not kind.has_cohorts:

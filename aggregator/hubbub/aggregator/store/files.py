@@ -298,9 +298,8 @@ class FileTotals:
         place = self.place.display(names[0].path)
         if len(names) > 1:
             raise TotalsUnreadable(
-                f"{place}: beside it is {names[1].name}, also of {window.name}; the "
-                "aggregator deletes the older one while Redis has the window: see hubbub totals "
-                "verify"
+                f"{place}: this file and {names[1].name} are both of {window.name}; while Redis "
+                "has that window, the aggregator deletes the older file: see hubbub totals verify"
             )
         try:
             content = self.place.read(names[0].path)

@@ -109,9 +109,7 @@ class Number(ValueKind):
             )
         if self.UNITS and metric.unit not in self.UNITS:
             meant = did_you_mean(metric.unit, self.UNITS)
-            raise BadParameter(
-                f"unit: of a {self.NAME} it must be one of {', '.join(self.UNITS)}{meant}"
-            )
+            raise BadParameter(f"unit: for a {self.NAME}, one of {', '.join(self.UNITS)}{meant}")
         super().check(metric, domain)
 
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> Any:

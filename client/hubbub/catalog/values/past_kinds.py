@@ -223,7 +223,7 @@ class Retention(PastKind):
         if problem := WEEKS.kind.problem(weeks):
             raise BadParameter(f"weeks: {problem}")
         if metric.values != week_names(weeks):
-            raise BadParameter("weeks: the values differ from the names of its weeks")
+            raise BadParameter("weeks: the values are not the names of the metric's weeks")
         super().check(metric, domain)
 
     def computed(
