@@ -145,15 +145,15 @@ def _component(
     }
 
 
-def _provenance(root: Path, commit: str, digests: dict[str, str], content: str) -> dict[str, Any]:
+def _provenance(root: Path, commit: str, files: dict[str, str], all_digest: str) -> dict[str, Any]:
     """An unsigned in-toto statement: what the files were made of, and how to make them again."""
     paths = sorted((root / "locks").glob("*.lock"))
     locks = {f"locks/{path.name}": _sha256(path.read_bytes()) for path in paths}
     return {
         "_type": "https://in-toto.io/Statement/v1",
         "subject": [
-            *({"name": name, "digest": {"sha256": digest}} for name, digest in digests.items()),
-            {"name": "content of hubbub/ as installed", "digest": {"sha256": content}},
+            *({"name": name, "digest": {"sha256": digest}} for name, digest in files.items()),
+            {"name": "content of hubbub/ as installed", "digest": {"sha256": all_digest}},
         ],
         "predicateType": "https://slsa.dev/provenance/v1",
         "predicate": {

@@ -140,10 +140,10 @@ class NoisyLies:
         L is hidden where that decides whether it is at most `target`.
         """
         t, upper, lower = exp(central), 0.0, 0.0
-        for total, weight, chances in self._totals(_FEW_BLOCKS):
-            sums, positive_sums = self._sums(t, total, chances)
+        for even_count, weight, chances in self._blocks(_FEW_BLOCKS):
+            sums, positive_sums = self._sums(t, even_count, chances)
             lower += float(np.maximum(sums, 0.0).sum())
-            upper += float(positive_sums.sum()) + self._omitted_mass(total, weight, chances)
+            upper += float(positive_sums.sum()) + self._omitted_mass(even_count, weight, chances)
         upper += 4 * self.cut
         if upper <= target or lower > target or len(self.starts) < len(self.numbers):
             return upper
@@ -152,27 +152,27 @@ class NoisyLies:
                 upper = min(upper, self._between(t, target, third))
         return upper
 
-    def _omitted_mass(self, total: float, weight: float, chances: Floats) -> float:
+    def _omitted_mass(self, even_count: float, weight: float, chances: Floats) -> float:
         """Probability of s and x' that are not summed, if the person holds v."""
         numbers, share = self.numbers, 2 / self.crowd.categories
-        lower_tail = float(binomial_tail(total - numbers[0], total, 1 - share))
-        upper_tail = float(binomial_tail(numbers[-1] - 1, total - 1, share))
+        lower_tail = float(binomial_tail(even_count - numbers[0], even_count, 1 - share))
+        upper_tail = float(binomial_tail(numbers[-1] - 1, even_count - 1, share))
         return weight * (lower_tail + upper_tail) + float(
-            self._mass(total) * chances @ self.outside
+            self._mass(even_count) * chances @ self.outside
         )
 
-    def _mass(self, total: float) -> Floats:
+    def _mass(self, even_count: float) -> Floats:
         """For each s, how much likelier v makes it at most, beside an even draw."""
-        gain, _ = self._factors(1.0, total)
+        gain, _ = self._factors(1.0, even_count)
         return gain * self.numbers[self.starts] + 1
 
     def _some_rows(self) -> Mask:
         """Rows without those whose chances are at most `cut` together, for all that is summed."""
         mask = np.zeros(len(self.pair_chances), dtype=bool)
-        for totals in (self._totals(_FEW_BLOCKS), self._some_totals):
+        for even_blocks in (self._blocks(_FEW_BLOCKS), self._some_blocks):
             on_times_x, on_chances = np.zeros((2, len(self.starts)))
-            for total, _, chances in totals:
-                gain, _ = self._factors(1.0, total)
+            for even_count, _, chances in even_blocks:
+                gain, _ = self._factors(1.0, even_count)
                 on_times_x += gain * chances
                 on_chances += chances
             row_chances = self.chances_times_x @ on_times_x + self.pair_chances @ on_chances
@@ -182,9 +182,9 @@ class NoisyLies:
     def _between(self, t: float, target: float, third: _Third) -> float:
         """The same with what is known of L, but for T and rows where it hardly matters."""
         result, gains = 4 * self.cut, []
-        for place, (total, weight, chances) in enumerate(self._some_totals):
-            sums, upper = self._sums(t, total, chances)
-            result += self._omitted_mass(total, weight, chances) + float(upper.sum())
+        for place, (even_count, weight, chances) in enumerate(self._some_blocks):
+            sums, upper = self._sums(t, even_count, chances)
+            result += self._omitted_mass(even_count, weight, chances) + float(upper.sum())
             most = upper - np.maximum(sums, 0.0)
             gains.append((float(most.sum()), place, upper, most))
         remaining = sum(gain for gain, *_ in gains)
@@ -192,15 +192,15 @@ class NoisyLies:
             if result <= target or result - remaining > target or remaining < _CLOSE * target:
                 break
             remaining -= gain
-            rows = np.flatnonzero(most > _CLOSE * target / most.size / len(self._some_totals))
+            rows = np.flatnonzero(most > _CLOSE * target / most.size / len(self._some_blocks))
             key = type(third), place
             if key not in self._views:
                 self._views[key] = self._view(place, third)
-            excess = self._excess_over(t, self._some_totals[place][0], rows)
+            excess = self._excess_over(t, self._some_blocks[place][0], rows)
             result += float(self._views[key].gains(excess).sum() - upper[rows].sum())
         return result
 
-    def _sums(self, t: float, total: float, chances: Floats) -> tuple[Floats, Floats]:
+    def _sums(self, t: float, even_count: float, chances: Floats) -> tuple[Floats, Floats]:
         """Sums over s, for each row, of what v exceeds t times w by; and of what is above 0."""
         # In other rows w is likelier.
         end = int(np.searchsorted(-self.ratios, -t / (1 + t) * (1 - 1e-8)))
@@ -208,27 +208,29 @@ class NoisyLies:
         step = max(1, _AT_ONCE // len(chances))
         for start in range(0, end, step):
             rows = slice(start, min(start + step, end))
-            excess = self._excess_over(t, total, rows)
+            excess = self._excess_over(t, even_count, rows)
             sums[rows] = excess @ chances
             positive_sums[rows] = np.maximum(excess, 0.0, out=excess) @ chances
         return sums, positive_sums
 
-    def _excess_over(self, t: float, total: float, rows: slice | npt.NDArray[np.intp]) -> Floats:
-        gain, loss = self._factors(t, total)
+    def _excess_over(
+        self, t: float, even_count: float, rows: slice | npt.NDArray[np.intp]
+    ) -> Floats:
+        gain, loss = self._factors(t, even_count)
         excess: Floats = gain * self.chances_times_x[rows]
         excess -= loss * self.pair_chances[rows]
         return excess
 
-    def _factors(self, t: float, total: float) -> tuple[Floats, Floats]:
+    def _factors(self, t: float, even_count: float) -> tuple[Floats, Floats]:
         """Factors, for each s, of `chances_times_x` and `pair_chances`: v less t times w."""
         d, q, s = self.crowd.categories, self.crowd.lie, self.numbers[self.starts]
         largest = np.append(self.numbers[self.starts[1:] - 1], self.numbers[-1])
-        truth = (1 - d * q) * d / total * largest / np.maximum(s, 1)
+        truth = (1 - d * q) * d / even_count * largest / np.maximum(s, 1)
         gain = (1 + t) * truth * (1 + _ROUNDING)
         loss = (t * truth * s + (t - 1) * d * q) * (1 - _ROUNDING)
         return gain, loss
 
-    def _totals(self, blocks: int, share: float = 0.0) -> Iterator[tuple[float, float, Floats]]:
+    def _blocks(self, blocks: int, share: float = 0.0) -> Iterator[tuple[float, float, Floats]]:
         """Yields the least T of each block, with its chance, and that with each block of s."""
         others, d = self.crowd.others, self.crowd.categories
         noise = _probable(others, self.crowd.hiding, self.cut)
@@ -237,13 +239,13 @@ class NoisyLies:
         )
         starts = np.arange(0, len(noise), block_size)
         weights = np.add.reduceat(pmf(noise, others, self.crowd.hiding), starts)
-        for total, weight in zip((noise[starts] + 1).tolist(), weights.tolist(), strict=True):
-            chances = weight * pmf(self.numbers, total, 2 / d)
-            yield total, weight, np.add.reduceat(chances, self.starts)
+        for even_count, weight in zip((noise[starts] + 1).tolist(), weights.tolist(), strict=True):
+            chances = weight * pmf(self.numbers, even_count, 2 / d)
+            yield even_count, weight, np.add.reduceat(chances, self.starts)
 
     @cached_property
-    def _some_totals(self) -> list[tuple[float, float, Floats]]:
-        return list(self._totals(_BLOCKS, _BLOCK))
+    def _some_blocks(self) -> list[tuple[float, float, Floats]]:
+        return list(self._blocks(_BLOCKS, _BLOCK))
 
     @cached_property
     def _views(self) -> dict[tuple[type[_Third], int], Signals]:
@@ -251,14 +253,14 @@ class NoisyLies:
 
     def _view(self, place: int, source: _Third) -> Signals:
         """For a T, and each s, what is known of L, beside how likely s is."""
-        total, _, chances = self._some_totals[place]
-        on_third = total - self.numbers
+        even_count, _, chances = self._some_blocks[place]
+        on_third = even_count - self.numbers
         is_possible = (on_third >= 0) & (chances > 0)
         third = source.views(on_third[is_possible])
-        mass = self._mass(total)[is_possible]
+        mass = self._mass(even_count)[is_possible]
         third *= chances[is_possible] * mass
         sums = third.mean.sum(axis=1)
-        third = third[sums > self.cut / len(sums) / len(self._some_totals)]
+        third = third[sums > self.cut / len(sums) / len(self._some_blocks)]
         merged = third
         for share in _ALIKE:
             # All counts are merged already, and a second time costs 4% of epsilon.
@@ -282,26 +284,26 @@ class NoisyLies:
         yield self._all_counts
 
     @cached_property
-    def _probable_totals(self) -> Floats:
+    def _probable_counts(self) -> Floats:
         return _probable(self.crowd.others, self.crowd.hiding, self.cut) + 1
 
     @cached_property
     def _of_third(self) -> tuple[tuple[float, ...], int, float, int]:
         """Law of dummies, third values, theta, and the largest probable reports on a value."""
-        d, others, totals = self.crowd.categories, self.crowd.others, self._probable_totals
-        most = int(likely_ends(totals[-1:], 1 / d, self.cut / d)[1][0])
+        d, others, counts = self.crowd.categories, self.crowd.others, self._probable_counts
+        most = int(likely_ends(counts[-1:], 1 / d, self.cut / d)[1][0])
         theta = (others * self.crowd.hiding + 1) / d
         return tuple(self.dummy_law.tolist()), int(d) - 2, theta, most
 
     @cached_property
     def _coins(self) -> ThirdValues:
         _, values, theta, most = self._of_third
-        ends = likely_ends(self._probable_totals[[0, -1]], 1 - 2 / self.crowd.categories, self.cut)
+        ends = likely_ends(self._probable_counts[[0, -1]], 1 - 2 / self.crowd.categories, self.cut)
         return ThirdValues.of(self.dummy_law, values, theta, most, int(np.ptp(ends)))
 
     @cached_property
     def _all_counts(self) -> AllCounts | None:
-        size = int(self._probable_totals[-1] - self.numbers[0]) + 1
+        size = int(self._probable_counts[-1] - self.numbers[0]) + 1
         return _all_counts(*self._of_third, size, _RARE * self.cut)
 
 

@@ -227,12 +227,12 @@ class AllCounts:
         psi = shifted_chances(law, most + 1) * poisson(np.arange(most + 1.0), theta)
         kinds = Signals.certain(psi[psi.sum(axis=1) > rare / values]).merged(_ALIKE_KINDS)
         kinds = kinds[np.argsort(kinds.mean.sum(axis=1))]
-        chances = kinds.mean.sum(axis=1)
-        shares = chances / np.cumsum(chances[::-1])[::-1]
+        kind_chances = kinds.mean.sum(axis=1)
+        shares = kind_chances / np.cumsum(kind_chances[::-1])[::-1]
         for alike, max_rows in (_ALIKE if values * size <= _CELLS else _ALIKE_OF_MANY).items():
             used = np.zeros(1, dtype=np.intp)
-            signals = Signals.certain(np.full((1, 1), chances.sum() ** values))
-            for place, chance in enumerate(chances.tolist()):
+            signals = Signals.certain(np.full((1, 1), kind_chances.sum() ** values))
+            for place, chance in enumerate(kind_chances.tolist()):
                 kind = kinds[place : place + 1] * (1 / chance)
                 signals, used = _with_kind(
                     signals, used, values, float(shares[place]), kind, size, rare, alike
@@ -416,14 +416,14 @@ def _with_kind(  # noqa: PLR0917
     """
     sums, power = signals.mean.sum(axis=1), Signals.certain(np.ones((1, 1)))
     parts, counted = [], []
-    for number in range(values - int(used.min()) + 1):
-        chances = pmf(number, values - used, share)
+    for number_of_kind in range(values - int(used.min()) + 1):
+        chances = pmf(number_of_kind, values - used, share)
         rows = np.flatnonzero(sums * chances > rare)
         if len(rows):
             part = (signals[rows] * chances[rows, None]).plus(power, size)
             some = np.flatnonzero(part.mean.any(axis=1))
             parts.append(part if len(some) == len(rows) else part[some])
-            counted.append((used[rows] + number)[some])
+            counted.append((used[rows] + number_of_kind)[some])
         elif counted:
             break
         power = power.plus(kind, size)

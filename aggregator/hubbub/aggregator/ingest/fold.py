@@ -20,7 +20,7 @@ _FEW_ROWS: Final = 24
 # Least rows per group of a block, since each group costs extra work; and the largest room of
 # groups side by side, as a multiple of their rows' room.
 _ROWS_A_GROUP: Final = 16
-_ROOM: Final = 4
+_MAX_ROOM_RATIO: Final = 4
 
 
 def count_ones(rows: Payloads) -> Cells:
@@ -45,7 +45,7 @@ def _count_in_groups(rows: Payloads, groups: Cells, number: int) -> Cells:
     starts = np.cumsum(sizes) - sizes
     order = np.argsort(groups.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort
     deepest = int(sizes.max())
-    if deepest * number > _ROOM * len(rows):
+    if deepest * number > _MAX_ROOM_RATIO * len(rows):
         # Groups of very different sizes: adds bit by bit.
         counts = np.zeros((number, 8 * rows.shape[1]), dtype=np.int64)
         bits = np.unpackbits(rows[order], axis=1, bitorder="little")

@@ -236,17 +236,17 @@ class BooksErrors:
         self._offsets = np.concatenate([pairs, -pairs])
         self._near: NearWords | None = None
 
-    def about(self, mean: Floats, variance: float) -> tuple[Floats, float]:
+    def about(self, mean: Floats, mean_variance: float) -> tuple[Floats, float]:
         """Mean error of a report by each book, if all people hold a vector about `mean`.
 
-        `variance` is that of the mean's coordinate. Returns the errors, of shape (books,
+        `mean_variance` is that of the mean's coordinate. Returns the errors, of shape (books,
         dimensions), and the variance that they leave to a coordinate of the mean.
         """
         if self._near is None or not self._near.is_whole:
-            radius = sqrt(self._mechanism.dimensions * variance)
+            radius = sqrt(self._mechanism.dimensions * mean_variance)
             self._near = near_words(self._mechanism, self._numbers, mean, radius)
         errors, shifts = np.zeros((len(self._numbers), len(mean))), []
-        radius = sqrt(variance * _width(float(np.linalg.norm(mean))))
+        radius = sqrt(mean_variance * _width(float(np.linalg.norm(mean))))
         for offset in self._offsets:
             point = mean + radius * offset
             length = float(np.linalg.norm(point))

@@ -62,9 +62,9 @@ class Vectors(Family):
 
         Reports by one book share its words: `_less_books` subtracts their common error.
         """
-        mean, variance = _mean_and_variances(mechanism, totals, np.eye(mechanism.dimensions))
+        mean, sum_variances = _mean_and_variances(mechanism, totals, np.eye(mechanism.dimensions))
         n = totals.reports
-        estimates, stderrs = n * (1 + mean) / 2, np.sqrt(variance) / 2
+        estimates, stderrs = n * (1 + mean) / 2, np.sqrt(sum_variances) / 2
         return ValueEstimates.flat(estimates, stderrs, typical=n * _even(mechanism) / 4)
 
     def answer(
@@ -296,10 +296,10 @@ def _less_books(
     deviations = sums - sent[:, None] * raw
     errors_of_books = BooksErrors(mechanism, numbers, sent, scale_of(mechanism))
     means: list[Floats] = []
-    coin_noise, variance = coins, (typical + most) / n**2
+    coin_noise, mean_variance = coins, (typical + most) / n**2
     rounds = FEWER_ROUNDS
     while len(means) < rounds:
-        errors, unknown = errors_of_books.about(mean, variance)
+        errors, unknown = errors_of_books.about(mean, mean_variance)
         apart = errors - sent @ errors / n
         part = float(np.clip((apart * deviations).sum() / (sent @ apart**2).sum(), 0.0, 1.0))
         mean = raw - part * (sent @ errors) / n
@@ -308,7 +308,7 @@ def _less_books(
         unexplained = (((deviations - part * sent[:, None] * apart) @ axes) ** 2).sum(axis=0)
         least = part**2 * n**2 * unknown
         pool = np.clip(unexplained - coin_noise, least, max(least, most))
-        variance = float(coin_noise[:size].mean() + least) / n**2
+        mean_variance = float(coin_noise[:size].mean() + least) / n**2
         if least > _MATTERS * typical:
             rounds = ROUNDS
     return np.mean(means[1:][-2:], axis=0), coin_noise + pool

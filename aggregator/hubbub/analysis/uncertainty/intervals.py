@@ -198,7 +198,7 @@ def _reaches_of(sides: Floats, ends: tuple[float, float]) -> tuple[Floats, Float
 
 
 # Places of a list whose intervals are told at most a millionth as doubtful.
-_PLACES: Final = 1e-6
+_MIN_SHARE: Final = 1e-6
 
 
 def anytime_confidence(confidence: float, growths: tuple[float, float], rows: int) -> float:
@@ -209,7 +209,7 @@ def anytime_confidence(confidence: float, growths: tuple[float, float], rows: in
     """
     reach_of(confidence)
     doubt, least = 1 - confidence, 1.0
-    shares = [max(_PLACES, 1 / rows) ** (step / 8) for step in range(9)] if rows > 1 else [1.0]
+    shares = [max(_MIN_SHARE, 1 / rows) ** (step / 8) for step in range(9)] if rows > 1 else [1.0]
     for share in shares:
         # As a function of growth it first falls, then rises.
         reach = max(

@@ -83,7 +83,7 @@ def attack(
     `draw` returns one person's reports for a value; `observations` is their number per value;
     `alarm` bounds the probability of a bound above the truth.
     """
-    features: list[list[dict[str, Any]]] = [[], []]
+    views: list[list[dict[str, Any]]] = [[], []]
     half = observations // 2
 
     @lru_cache(_REMEMBERED)
@@ -101,12 +101,12 @@ def attack(
             trait.add(("payload", last))
             if any(report == other for report, other in pairwise(reports)):
                 trait.add("two reports in a row are alike")
-            features[place].append({"score": sum(map(score, reports)), "traits": trait})
+            views[place].append({"score": sum(map(score, reports)), "traits": trait})
         yield None
     best = Attacked(-inf, -inf, "nothing")
     for first, other, sign in ((0, 1, 1), (1, 0, -1)):
-        event, label = _choose(features[first][:half], features[other][:half], sign, alarm / 4)
-        hits, others = (sum(map(event, features[place][half:])) for place in (first, other))
+        event, label = _choose(views[first][:half], views[other][:half], sign, alarm / 4)
+        hits, others = (sum(map(event, views[place][half:])) for place in (first, other))
         lower = _bound(hits, others, half, alarm / 4)
         likely = min(round(half / 2), round(half * min(1.0, exp(-claim))))
         reach = _bound(min(half, round(likely * exp(claim))), likely, half, alarm / 4)
@@ -118,12 +118,12 @@ def attack(
 Event = Callable[[dict[str, Any]], bool]
 
 
-def _has(features: dict[str, Any], trait: Hashable, present: bool) -> bool:  # noqa: FBT001 or absent
-    return (trait in features["traits"]) is present
+def _has(view: dict[str, Any], trait: Hashable, present: bool) -> bool:  # noqa: FBT001 or absent
+    return (trait in view["traits"]) is present
 
 
-def _passes(features: dict[str, Any], sign: int, cut: float) -> bool:
-    return bool(sign * features["score"] >= cut)
+def _passes(view: dict[str, Any], sign: int, cut: float) -> bool:
+    return bool(sign * view["score"] >= cut)
 
 
 def _choose(
@@ -132,7 +132,7 @@ def _choose(
     """The event that distinguishes best on these observations, and its name."""
     half = len(first)
     counts, other_counts = (
-        Counter(t for features in part for t in features["traits"]) for part in (first, other)
+        Counter(t for view in part for t in view["traits"]) for part in (first, other)
     )
     options: list[tuple[float, Event, str]] = []
     for trait in counts.keys() | other_counts.keys():
@@ -142,7 +142,7 @@ def _choose(
             bound = _bound(hits, others, half, alarm)
             options.append((bound, partial(_has, trait=trait, present=present), prefix + name))
             hits, others = half - hits, half - others
-    scores = sorted(sign * features["score"] for features in (*first, *other))
+    scores = sorted(sign * view["score"] for view in (*first, *other))
     for cut in sorted({scores[i] for i in range(0, 2 * half, max(1, half // _THRESHOLDS))}):
         passing = partial(_passes, sign=sign, cut=cut)
         bound = _bound(sum(map(passing, first)), sum(map(passing, other)), half, alarm)
