@@ -235,7 +235,7 @@ def test_killed_services_lose_nothing_and_count_nothing_twice(own_run: LocalRun)
         aggregator = own_run._children[0].process
         children = Path(f"/proc/{aggregator.pid}/task/{aggregator.pid}/children")
         openers = children.read_text().split() if children.exists() else []
-        assert openers or not children.exists()
+        assert len(openers) >= 2 or not children.exists()
         aggregator.kill()
         aggregator.wait()
 
