@@ -34,7 +34,7 @@ from hubbub.sealing.hpke import (
 )
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid
-from hubbub.signing.log.tree import prove, tree_root
+from hubbub.signing.log.log_files import prove, tree_root
 from hubbub.signing.testing import make_bundle
 from hubbub.tokens import poprf
 from hubbub.tokens.token import TOKEN_BYTES, new_nonce, token_info

@@ -32,14 +32,16 @@ from hubbub.client import Client, Outcome
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.keys.operator import read_operator_key
 from hubbub.signing.log import witnesses
-from hubbub.signing.log.log_files import append, log_key, prove_bundle
-from hubbub.signing.log.tree import (
+from hubbub.signing.log.log_files import (
+    append,
     consistency_proof,
     entries_in,
     entry_tiles,
     hash_tiles,
     inclusion_proof,
+    log_key,
     packed_entries,
+    prove_bundle,
     tree_root,
 )
 from hubbub.signing.sign_bundle import sign_bundle

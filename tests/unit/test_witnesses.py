@@ -25,8 +25,7 @@ from hubbub.bundles.transparency_log import (
 from hubbub.cli.main import main
 from hubbub.client import Outcome
 from hubbub.errors import BadParameter, KeysUnusable, LogBroken
-from hubbub.signing.log.log_files import append, folder_fetch, log_key, prove_bundle
-from hubbub.signing.log.tree import CHECKPOINT
+from hubbub.signing.log.log_files import CHECKPOINT, append, folder_fetch, log_key, prove_bundle
 from hubbub.signing.log.witnesses import (
     WITNESS_KEY,
     cosign,

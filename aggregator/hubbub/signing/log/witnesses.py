@@ -32,8 +32,15 @@ from hubbub.keys.operator import read, read_signing_key, signing_pem
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.http_calls import HttpCalls
 from hubbub.programs.text_files import unreadable
-from hubbub.signing.log.log_files import Fetch, ReadLog, bundle_sizes, folder_fetch, read_log
-from hubbub.signing.log.tree import CHECKPOINT, tree_root
+from hubbub.signing.log.log_files import (
+    CHECKPOINT,
+    Fetch,
+    ReadLog,
+    bundle_sizes,
+    folder_fetch,
+    read_log,
+    tree_root,
+)
 
 WITNESS_KEY: Final = "witness.key"
 _PUBLIC: Final = "witness.pub"

@@ -18,8 +18,7 @@ from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import Exclusive, argument, option
 from hubbub.programs.text_files import unreadable
-from hubbub.signing.log.log_files import ReadLog, read_log
-from hubbub.signing.log.tree import CHECKPOINT
+from hubbub.signing.log.log_files import CHECKPOINT, ReadLog, read_log
 from hubbub.signing.log.witnesses import (
     cosign_newest,
     cosigned_file,

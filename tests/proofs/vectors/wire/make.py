@@ -44,8 +44,13 @@ from hubbub.sealing.hpke import (
     x_wing_public,
     x_wing_public_bytes,
 )
-from hubbub.signing.log.log_files import append, prove_bundle
-from hubbub.signing.log.tree import consistency_proof, inclusion_proof, tree_root
+from hubbub.signing.log.log_files import (
+    append,
+    consistency_proof,
+    inclusion_proof,
+    prove_bundle,
+    tree_root,
+)
 from hubbub.signing.sign_bundle import sign_bundle, sign_notice
 from hubbub.tokens.token import Minted, token_info
 from hubbub.wire.v1.services_pb2 import (
