@@ -205,7 +205,7 @@ def test_only_the_edge_reads_the_environment() -> None:
     assert readers == {
         "client/hubbub/client/settings.py",
         "client/hubbub/client/transport/transport_by_address.py",
-        "client/hubbub/errors/addresses.py",  # whether urllib, which reads proxies, must be loaded
+        "client/hubbub/errors/address_checks.py",  # whether to load urllib, which reads proxies
         "shuffler/hubbub/runtime/__init__.py",
         "shuffler/hubbub/runtime/process.py",
         "shuffler/hubbub/runtime/service_options.py",

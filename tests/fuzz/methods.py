@@ -22,7 +22,7 @@ from google.protobuf.message import Message
 
 from hubbub.aggregator.ingest.intake import Intake as Counting
 from hubbub.aggregator.ingest.opener import Opener
-from hubbub.aggregator.service import IngestService
+from hubbub.aggregator.ingest_service import IngestService
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.conservation import Window
 from hubbub.installation.child_process import free_port

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import expect
 
 import hubbub.notebook
-from hubbub.analysis.fake_reports import maximal_gain
+from hubbub.analysis.fake_report_attacks import maximal_gain
 from hubbub.analysis.families import FAMILIES, draw, family_for
 from hubbub.authoring import read_catalog
 from hubbub.catalog.values.value_kinds import KINDS

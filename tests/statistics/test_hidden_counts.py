@@ -20,7 +20,7 @@ from hubbub.analysis.families.listed import estimates_of
 from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.privacy.report_count_privacy import together
+from hubbub.privacy.noisy_count_privacy import together
 from hubbub.sealing.dummy_laws import CountNoise
 
 LAWS = [(0.05, 1e-12), (0.1, 1e-8), (0.5, 1e-8), (1.0, 1e-8), (2.0, 1e-6), (8.0, 1e-15)]

@@ -14,7 +14,7 @@ from hubbub.bundles.tokens import Tokens
 from hubbub.cli.main import main
 from hubbub.client import transport_to
 from hubbub.errors import BadParameter, HubbubError
-from hubbub.errors.addresses import has_port, is_loopback, secure_parts, shown_url, url_parts
+from hubbub.errors.address_checks import has_port, is_loopback, secure_parts, shown_url, url_parts
 from hubbub.fields.rules import is_address, is_log_name
 from hubbub.installation.endpoints import Endpoints
 from hubbub.issuer.settings import parse as issuer

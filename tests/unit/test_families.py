@@ -10,7 +10,7 @@ import pytest
 from hubbub.aggregator.query.estimating import AnswerPlan, one_look
 from hubbub.aggregator.query.metric_answer import notes
 from hubbub.analysis.answering import Followed, answer, joined_shares
-from hubbub.analysis.fake_reports import maximal_gain
+from hubbub.analysis.fake_report_attacks import maximal_gain
 from hubbub.analysis.families import FAMILIES, draw, family_for
 from hubbub.analysis.families.contract import Family
 from hubbub.analysis.families.listed import Listed

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.ingest.fold import fold
-from hubbub.analysis.fake_reports import maximal_gain
+from hubbub.analysis.fake_report_attacks import maximal_gain
 from hubbub.analysis.families import family_for
 from hubbub.mechanisms import REGISTRY, AnyMechanism, KeyedBits, Totals
 from tests.unit.test_poisoning import BUILD, BUILT

@@ -11,7 +11,7 @@ import pytest
 
 from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis.answering import answer
-from hubbub.analysis.fake_reports import Attack, maximal_gain
+from hubbub.analysis.fake_report_attacks import Attack, maximal_gain
 from hubbub.analysis.families import family_for
 from hubbub.errors import BadParameter, BadPayload
 from hubbub.mechanisms import REGISTRY, AnyMechanism, KeyedBits, Layout, Totals

@@ -17,7 +17,7 @@ import pytest
 
 from hubbub.client import transport_to
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import proxy_options, proxy_parts
+from hubbub.errors.address_checks import proxy_options, proxy_parts
 from hubbub.programs.http_calls import HttpCalls
 from hubbub.runtime.oidc_tokens import ProviderKeys
 from hubbub.runtime.rpc.server import channel

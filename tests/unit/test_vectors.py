@@ -13,7 +13,7 @@ import pytest
 from benchmarks.vectors import optimum
 from hubbub.analysis.answering import Followed, answer, answer_tiers, joined_shares
 from hubbub.analysis.comparisons.change import changes
-from hubbub.analysis.fake_reports import maximal_gain
+from hubbub.analysis.fake_report_attacks import maximal_gain
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.families.vector import books_excess, scale_of
 from hubbub.authoring.code_modules import python_module, typescript_module

@@ -16,6 +16,7 @@ from hubbub.aggregator.ingest.development_reports import Arrivals
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
+from hubbub.aggregator.ingest_service import IngestService
 from hubbub.aggregator.learning import ModelLearner
 from hubbub.aggregator.prometheus_metrics import BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS
 from hubbub.aggregator.publishing.answer_refresher import EstimateKeeper
@@ -43,7 +44,6 @@ from hubbub.aggregator.reload import (
     describe,
     files,
 )
-from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.settings import Settings, limited, parse
 from hubbub.aggregator.store.contract import DeletableTotals
 from hubbub.aggregator.store.files import LISTED_SECONDS, FileTotals

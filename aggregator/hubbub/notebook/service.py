@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from hubbub.errors import AccessRefused, BadParameter, HubbubError, ServiceUnavailable
-from hubbub.errors.addresses import is_local, server_parts, shown_url
+from hubbub.errors.address_checks import is_local, server_parts, shown_url
 from hubbub.errors.tls_authorities import authorities_in, pem_text, trusting
 from hubbub.programs.http_calls import Answer, Calls, HttpCalls
 from hubbub.programs.text_files import unreadable

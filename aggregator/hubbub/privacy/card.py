@@ -19,7 +19,7 @@ from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.crowd_guarantees import all_epochs_sentence, crowds_of, rests_on, shuffled_of
 from hubbub.privacy.epsilon_words_and_advice import advice, verdict
 from hubbub.privacy.many_epochs import composed_epsilon
-from hubbub.privacy.report_count_privacy import count_sentence
+from hubbub.privacy.noisy_count_privacy import count_sentence
 
 # Beginnings of the names of fields that promise a crowd, of which development keeps none.
 _OF_CROWDS: Final = ("central_", "crowd", "count_", "dummies")

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import url_parts
+from hubbub.errors.address_checks import url_parts
 from hubbub.fields import kinds
 from hubbub.fields.field import check, setting
 from hubbub.fields.frozen import frozen

@@ -89,11 +89,11 @@ class Settings:
                 f"{did_you_mean(self.transport, TRANSPORTS)}"
             )
         if self.shuffler is not None:
-            from hubbub.errors.addresses import shuffler_parts  # noqa: PLC0415 of few apps
+            from hubbub.errors.address_checks import shuffler_parts  # noqa: PLC0415 of few apps
 
             shuffler_parts(self.shuffler)
         if self.relay is not None:
-            from hubbub.errors.addresses import relay_place  # noqa: PLC0415 of few apps
+            from hubbub.errors.address_checks import relay_place  # noqa: PLC0415 of few apps
 
             relay_place(self.relay)
         epsilon_limit(self.max_epsilon)

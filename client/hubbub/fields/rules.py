@@ -5,7 +5,7 @@ import sys
 from math import inf, isinf
 from typing import Any, Final
 
-from hubbub.errors.addresses import LAST_PORT, has_port, url_parts
+from hubbub.errors.address_checks import LAST_PORT, has_port, url_parts
 from hubbub.fields.frozen import frozen
 
 MAX_TEXT: Final = 10_000

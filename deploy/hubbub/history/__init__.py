@@ -6,7 +6,7 @@ The questions are those of a notebook, and so are the answers, to the last digit
 from pathlib import Path
 from typing import Final
 
-from hubbub.aggregator.web.answers_from_files import FileAnswers
+from hubbub.aggregator.web.answers_from_totals_files import FileAnswers
 from hubbub.notebook import Connection
 from hubbub.notebook.service import Service
 

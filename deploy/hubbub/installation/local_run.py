@@ -28,7 +28,7 @@ from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.opening_keys import is_development
 from hubbub.catalog.models.model_metric import with_minute_rounds
 from hubbub.errors import ServiceUnavailable, StateUnusable, StoreUnavailable
-from hubbub.errors.addresses import proxy_options
+from hubbub.errors.address_checks import proxy_options
 from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.installation.child_process import (
     Child,

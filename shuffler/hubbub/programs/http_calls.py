@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, Final, NamedTuple, Protocol
 
-from hubbub.errors.addresses import is_local, url_parts
+from hubbub.errors.address_checks import is_local, url_parts
 from hubbub.errors.tls_authorities import trusting
 
 _PART_BYTES: Final = 64 << 10

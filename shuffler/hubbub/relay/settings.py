@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import secure_parts
+from hubbub.errors.address_checks import secure_parts
 from hubbub.programs.command_line import Parser
 from hubbub.programs.option_parsing import add_options, option, options, read_options
 from hubbub.runtime.service_options import (

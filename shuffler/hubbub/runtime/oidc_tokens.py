@@ -25,7 +25,7 @@ from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 
 from hubbub.errors import AccessRefused, ServiceUnavailable
-from hubbub.errors.addresses import proxy_to, secure_parts
+from hubbub.errors.address_checks import proxy_to, secure_parts
 from hubbub.errors.message_words import visible
 from hubbub.errors.tls_authorities import trusting_file
 

@@ -11,7 +11,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.errors import HubbubError
-from hubbub.errors.addresses import check_address, proxy_options
+from hubbub.errors.address_checks import check_address, proxy_options
 from hubbub.runtime.tls import TlsFolder, check_plain
 
 

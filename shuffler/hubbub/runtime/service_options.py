@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import check_address
+from hubbub.errors.address_checks import check_address
 from hubbub.fields.rules import Interval
 from hubbub.programs.option_parsing import Exclusive, intervals_of, option, options
 from hubbub.programs.text_files import parse_toml, read_text

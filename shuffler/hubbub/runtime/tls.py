@@ -16,7 +16,7 @@ import grpc
 from cryptography import x509
 
 from hubbub.errors import KeysUnusable, ServiceUnavailable
-from hubbub.errors.addresses import is_loopback
+from hubbub.errors.address_checks import is_loopback
 from hubbub.errors.tls_authorities import authorities_in
 
 _log: Final = logging.getLogger("hubbub.runtime")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import check_address
+from hubbub.errors.address_checks import check_address
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import Parser
 from hubbub.programs.option_parsing import Group, add_options, option, options, read_options

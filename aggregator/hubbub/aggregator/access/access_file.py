@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from hubbub.aggregator.access.tokens import ROLES, Grant
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import secure_parts
+from hubbub.errors.address_checks import secure_parts
 from hubbub.errors.message_words import did_you_mean
 from hubbub.programs.text_files import parse_toml, read_text
 

@@ -26,7 +26,7 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.catalog import Metric
 from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable, TotalsUnreadable
-from hubbub.errors.addresses import server_parts
+from hubbub.errors.address_checks import server_parts
 from hubbub.programs.atomic_write import replace_file
 from hubbub.programs.http_calls import HttpCalls, NoHttp
 from hubbub.query_results.answer_table import whole_rows

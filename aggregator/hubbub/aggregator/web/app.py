@@ -27,7 +27,7 @@ from hubbub.aggregator.web.prometheus_estimates import exposition
 from hubbub.aggregator.web.publisher_routes import LISTS, MARKS, RELEASES
 from hubbub.aggregator.web.query_routes import MODELS, QUESTIONS
 from hubbub.errors import ServiceUnavailable
-from hubbub.errors.addresses import is_loopback
+from hubbub.errors.address_checks import is_loopback
 from hubbub.errors.message_words import visible
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import App, HttpDoor

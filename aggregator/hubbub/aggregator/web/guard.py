@@ -24,7 +24,7 @@ from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.tokens import EVERYONE
 from hubbub.aggregator.web.problems import problem
 from hubbub.errors import AccessRefused, ServiceUnavailable, StoreUnavailable
-from hubbub.errors.addresses import is_loopback
+from hubbub.errors.address_checks import is_loopback
 from hubbub.runtime.http.server import App, Message, Receive, Scope, Send
 from hubbub.runtime.rpc.call_checks import log_fault
 from hubbub.runtime.rpc.limiter import Limiter, network_of

@@ -21,7 +21,7 @@ from hubbub.client.transport.contract import (
 )
 from hubbub.client.transport.messages import answer_in, request_of
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import proxy_options
+from hubbub.errors.address_checks import proxy_options
 
 SERVICE: Final = "hubbub.wire.v1.Shuffler"
 METHOD: Final = "Submit"

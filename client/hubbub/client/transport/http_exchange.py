@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from hubbub.client.transport.contract import TLS_FAILED, NotSent, TryAgain
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import proxy_parts, proxy_to
+from hubbub.errors.address_checks import proxy_parts, proxy_to
 
 if TYPE_CHECKING:
     import ssl

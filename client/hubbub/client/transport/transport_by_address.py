@@ -13,7 +13,7 @@ from typing import Final
 from hubbub.client.settings import TRANSPORTS
 from hubbub.client.transport.contract import SealedReport, Submitted, Transport, TryAgain
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import relay_place, shuffler_parts
+from hubbub.errors.address_checks import relay_place, shuffler_parts
 from hubbub.errors.message_words import install_with, is_installed
 
 _LEAVE_SECONDS: Final = 0.5

@@ -1,5 +1,5 @@
 /**
- * Reports that a device computes from its past: as client/hubbub/client/past_event_reports.py.
+ * Reports that a device computes from its past: as client/hubbub/client/event_count_reports.py.
  * Events are counted in memory, stored in the device's document, and reported once an epoch.
  */
 import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";

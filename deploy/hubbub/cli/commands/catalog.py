@@ -159,7 +159,7 @@ def _say_promise(metric: Metric) -> None:
         shuffled_of,
     )
     from hubbub.privacy.exact_accountant import what_decides  # noqa: PLC0415 as above
-    from hubbub.privacy.report_count_privacy import count_sentence  # noqa: PLC0415 as above
+    from hubbub.privacy.noisy_count_privacy import count_sentence  # noqa: PLC0415 as above
 
     promise, lies = shuffled_of(metric), even_lies(metric.randomizer, metric.report_loss)
     explain(

@@ -12,7 +12,7 @@ from hubbub.cli.terminal.progress import progress
 from hubbub.client import transport_to
 from hubbub.client.transport.contract import NotSent
 from hubbub.errors import BadParameter, ServiceUnavailable
-from hubbub.errors.addresses import check_address, is_loopback
+from hubbub.errors.address_checks import check_address, is_loopback
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import option, options

@@ -12,7 +12,7 @@ from hubbub.bundles.transparency_log import COSIGNATURE, ED25519, Checkpoint, No
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
-from hubbub.errors.addresses import server_parts, shown_url
+from hubbub.errors.address_checks import server_parts, shown_url
 from hubbub.errors.message_words import several
 from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command

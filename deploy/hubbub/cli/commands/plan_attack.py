@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.vector_book_errors import words_of
-from hubbub.analysis.fake_reports import maximal_gain
+from hubbub.analysis.fake_report_attacks import maximal_gain
 from hubbub.analysis.families import family_for
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric

@@ -13,7 +13,7 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.store.files import LISTED_SECONDS, FileTotals
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.aggregator.web.answers_from_files import totals_at
+from hubbub.aggregator.web.answers_from_totals_files import totals_at
 from hubbub.bundles import Bundle
 from hubbub.cli.terminal.output import say
 from hubbub.errors.message_words import several

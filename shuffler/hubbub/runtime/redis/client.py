@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisClusterException, RedisError
 
 from hubbub.errors import StoreUnavailable
-from hubbub.errors.addresses import url_parts
+from hubbub.errors.address_checks import url_parts
 from hubbub.errors.tls_authorities import common_names, trusting
 from hubbub.runtime.redis.command_sender import RedisServer, eviction, shown_hosts
 from hubbub.runtime.tls import authorities_of, common_name, made_by_0_1

@@ -13,7 +13,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 
 from hubbub.errors import ServiceUnavailable
-from hubbub.errors.addresses import proxy_options
+from hubbub.errors.address_checks import proxy_options
 from hubbub.runtime.rpc.call_checks import Admit, Calls, Spoiled, Strict
 from hubbub.runtime.rpc.callers import Trailers
 from hubbub.runtime.tls import TlsFolder, check_plain
