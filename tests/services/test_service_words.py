@@ -1,6 +1,7 @@
 """What the command says where a service says that it cannot answer, and where none is."""
 
 import asyncio
+import fcntl
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings, parse
 from hubbub.aggregator.web.app import HttpServer
 from hubbub.conservation import Window
-from hubbub.errors import BadParameter, HubbubError, StoreUnavailable
+from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable, StoreUnavailable
 from hubbub.installation.child_process import free_port
 from hubbub.installation.endpoints import Endpoints, read_endpoints
 from hubbub.notebook.service import Service
@@ -83,11 +84,16 @@ def test_a_grpc_address_in_place_of_http_is_refused_with_the_right_one(
     assert "no longer exists: analysts query over HTTP; give --url https://HOST:PORT" in errors
 
 
-def test_the_folder_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+def test_the_folder_of_an_earlier_version_is_read_only_while_it_runs(tmp_path: Path) -> None:
     of_before = {"query": "127.0.0.1:9", "tls": "tls", "page": "http://127.0.0.1:9/"}
     (tmp_path / "endpoints.json").write_text(json.dumps(of_before))
-    endpoints = read_endpoints(tmp_path)
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        endpoints = read_endpoints(tmp_path)
     assert (endpoints.page, endpoints.home) == ("http://127.0.0.1:9/", str(tmp_path))
+    Endpoints(page="http://127.0.0.1:9/", development=True).write(tmp_path)
+    with pytest.raises(ServiceUnavailable, match=r"nothing runs in .*: start it with: .* --dev"):
+        read_endpoints(tmp_path)  # another installation may use the address now
 
 
 @pytest.mark.parametrize(

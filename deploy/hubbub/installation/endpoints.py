@@ -1,6 +1,8 @@
 """Finds a running hubbub, and connects to it by the HTTP client that notebooks use."""
 
 import json
+import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -9,6 +11,11 @@ from hubbub.errors import ServiceUnavailable
 from hubbub.notebook.connection import Connection
 from hubbub.notebook.service import MISSHAPEN, Service, service_at
 
+if sys.platform != "win32":
+    import fcntl
+
+LOCK: Final = "lock"
+"""The file that `hubbub up` locks while it runs in a folder."""
 _CALL_SECONDS: Final = 60.0
 _FILE: Final = "endpoints.json"
 
@@ -17,19 +24,22 @@ _FILE: Final = "endpoints.json"
 class Endpoints:
     """The addresses of a running hubbub.
 
-    `page` is the URL of web page and HTTP/JSON; `token` is one of `hubbub keys token`, "" for none;
-    `authority` is the ca.pem that its certificate chains to, None for the system's; `home` is the
-    folder of `hubbub up` that has this address, "" for none.
+    `page` is the URL of web page and HTTP/JSON; `development` whether it was started with --dev;
+    `token` is one of `hubbub keys token`, "" for none; `authority` is the ca.pem that its
+    certificate chains to, None for the system's; `home` is the folder of `hubbub up` that has this
+    address, "" for none.
     """
 
     page: str
+    development: bool = False
     token: str = field(default="", repr=False)
     authority: str | None = None
     home: str = ""
 
     def write(self, home: Path) -> None:
         """Writes the address to where `read_endpoints` looks for it."""
-        (home / _FILE).write_text(json.dumps({"page": self.page}))
+        document = {"page": self.page, "development": self.development}
+        (home / _FILE).write_text(json.dumps(document))
 
     @property
     def service(self) -> Service:
@@ -58,9 +68,27 @@ def read_endpoints(home: Path) -> Endpoints:
                 f"https://localhost:7076 --authority {home / 'tls' / 'ca.pem'}"
             )
         raise ServiceUnavailable(remedy) from error
+    if not _is_running(home):  # another installation may use the address now
+        raise ServiceUnavailable(nothing_runs(home))
     return Endpoints(page=str(page), home=str(home))
 
 
 def nothing_runs(home: Path | str) -> str:
     """The message that no `hubbub up` runs in a folder."""
-    return f"nothing runs in {home}: start it with: hubbub up --home {home}"
+    command = f"hubbub up --home {home}"
+    with suppress(OSError, *MISSHAPEN):
+        if json.loads((Path(home) / _FILE).read_bytes())["development"]:
+            command += " --dev"
+    return f"nothing runs in {home}: start it with: {command}"
+
+
+def _is_running(home: Path) -> bool:
+    """Whether a `hubbub up` has locked the folder."""
+    if sys.platform == "win32":  # `hubbub up` does not run there
+        return False
+    with suppress(FileNotFoundError), (home / LOCK).open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

@@ -38,7 +38,7 @@ from hubbub.installation.child_process import (
     postponed_endings,
 )
 from hubbub.installation.embedded_redis import EmbeddedRedis
-from hubbub.installation.endpoints import Endpoints
+from hubbub.installation.endpoints import LOCK, Endpoints
 from hubbub.installation.keys_and_bundles import OPERATORS, build_bundle, make_keys, publish_models
 from hubbub.issuer.accounts import add_account
 from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, make_token_key
@@ -123,7 +123,7 @@ class LocalRun:
         self._development = development
         self.bundle_path = home / "app.hubbub"
         self.models_path = home / "models.hubbub"
-        self.endpoints = Endpoints(page=f"http://127.0.0.1:{ports.page}/")
+        self.endpoints = Endpoints(page=f"http://127.0.0.1:{ports.page}/", development=development)
         self.http_door = f"127.0.0.1:{ports.http}"
         self.shuffler_status = f"127.0.0.1:{ports.operator}"
         self.ports = ports
@@ -135,7 +135,7 @@ class LocalRun:
         try:
             self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
             (self.home / "log").mkdir(exist_ok=True)
-            self._lock = (self.home / "lock").open("w")
+            self._lock = (self.home / LOCK).open("w")
         except OSError as error:
             raise StateUnusable(f"{self.home}: {error.strerror}; give a writable folder") from error
         try:
@@ -158,11 +158,11 @@ class LocalRun:
                             "or choose others with --port"
                         ) from error
             self.bundle: Bundle = self._prepare()
+            self.endpoints.write(self.home)
             self._start()
         except BaseException:
             self.stop()
             raise
-        self.endpoints.write(self.home)
         return self
 
     def __exit__(

@@ -90,7 +90,8 @@ def _run(options: LoadOptions) -> int:
     except NotSent as error:
         raise ServiceUnavailable(
             f"the shuffler, {shuffler}, does not answer: {error.cause or error.reason}; start it "
-            "with hubbub up, or give the --home or --bundle of one that runs"
+            f"with hubbub up{' --dev' if bundle.development else ''}, or give the --home or "
+            "--bundle of one that runs"
         ) from error
     finally:
         transport.close()
