@@ -322,7 +322,9 @@ def test_notice_make_extends_the_existing_notice(
     assert main(["notice", "make", "--stop", "theme"]) == 0
     assert "the shuffler of .hubbub reads" in (made := capsys.readouterr().out)
     assert "no metric was changed" not in made
-    assert (tmp_path / "notice.hubbub").exists()
+    (folder / "notice.hubbub").rename(tmp_path / "elsewhere")
+    assert ".hubbub/notice.hubbub: number " in output_of(capsys, "notice", "show")
+    (tmp_path / "elsewhere").rename(folder / "notice.hubbub")
     assert _notice_made(folder).steps["theme"] == first.steps["theme"]
     assert "no metric was changed; to change some, give --stop" in capsys.readouterr().out
 
@@ -330,6 +332,7 @@ def test_notice_make_extends_the_existing_notice(
 @pytest.mark.parametrize(
     ("options", "why"),
     [
+        ((), "the notice would change no metric; name some: --stop METRIC, --sampling"),
         (("--sampling", "theme=0.6"), "its bundle has 0.5, and a notice never raises"),
         (("--sampling", "theme"), "write METRIC=CHANCE"),
         (("--sampling", "theme=nan"), "never raises"),

@@ -1,6 +1,7 @@
 """`hubbub notice`: asks fewer devices, or none, without a release of the app."""
 
 import time
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -73,11 +74,8 @@ def _make(options: MakeOptions) -> None:
     signer = signing.public_key().public_bytes_raw()
     former = _read(out) if out.exists() else None
     now = int(time.time())
-    steps, chances = _carried_steps(former, now), _chances(options, bundle)
-    for name, chance in chances.items():
-        # A step of the same second is replaced.
-        before = (step for step in steps.get(name, ()) if step[0] < now)
-        steps[name] = (*before, (now, chance))
+    chances = _chances(options, bundle)
+    steps = _next_steps(former, chances, now)
     notice = Notice(
         # Also after a loss of the folder, since devices refuse lower numbers.
         number=max(now, former.number + 1 if former else 0),
@@ -125,8 +123,9 @@ def _make(options: MakeOptions) -> None:
 
 
 @command("notice show", text="show what a notice changes, and who signed it")
-def _show(notice: Path = argument("a notice (%(default)s)", default=_OUT)) -> None:
-    _show_notice(notice, _read(notice))
+def _show(notice: Path | None = argument(f"a notice ({_OUT}, here or else in {HOME})")) -> None:
+    path = notice or next(filter(Path.exists, (_OUT, HOME / _OUT)), _OUT)
+    _show_notice(path, _read(path))
 
 
 def _read(path: Path) -> Notice:
@@ -192,21 +191,34 @@ def _sampling(text: str) -> tuple[str, float]:
     return name, share
 
 
-def _carried_steps(former: Notice | None, now: int) -> dict[str, tuple[Step, ...]]:
-    """The steps of the previous notice that still matter, since an epoch keeps its chance."""
-    if former is None:
-        return {}
-    carried = {}
-    for name, steps in former.steps.items():
-        if former.until <= now and former.until > steps[-1][0]:
-            steps = (*steps, (former.until, 1.0))  # noqa: PLW2901 then it was over
+def _next_steps(
+    former: Notice | None, chances: Mapping[str, float], now: int
+) -> dict[str, tuple[Step, ...]]:
+    """The new steps, after those of the previous notice that still matter.
+
+    They do, since an epoch keeps its chance. Raises BadParameter if there are none at all.
+    """
+    steps: dict[str, tuple[Step, ...]] = {}
+    until, every_step = (former.until, former.steps) if former else (now, {})
+    for name, former_steps in every_step.items():
+        if until <= now and until > former_steps[-1][0]:
+            former_steps = (*former_steps, (until, 1.0))  # noqa: PLW2901 then it was over
         since = now - _REMEMBERED_SECONDS
-        late = [step for step in steps if step[0] > since]
-        early = [step for step in steps if step[0] <= since][-1:]
+        late = [step for step in former_steps if step[0] > since]
+        early = [step for step in former_steps if step[0] <= since][-1:]
         all_steps = (*early, *late)
         if len(all_steps) > 1 or all_steps[0][1] < 1:
-            carried[name] = all_steps
-    return carried
+            steps[name] = all_steps
+    for name, chance in chances.items():
+        # A step of the same second is replaced.
+        before = (step for step in steps.get(name, ()) if step[0] < now)
+        steps[name] = (*before, (now, chance))
+    if not steps:
+        raise BadParameter(
+            "the notice would change no metric; name some: --stop METRIC, --sampling "
+            "METRIC=CHANCE or --lift METRIC"
+        )
+    return steps
 
 
 def _end_moment(day: date | None, now: int, former: Notice | None) -> int:
