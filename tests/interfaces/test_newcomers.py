@@ -54,6 +54,7 @@ MIXED_COUNTS: dict[str, Any] = {
     "back": [{0: 30, 1: 5, 2: 3, 13: 20}] * 2,
     "rare": {2: 30, 50: 30},
 }
+WEEKS = [*(f"week {week}" for week in range(13)), "later"]
 FEW = [{0: 40, 1: 20}, {0: 30, 1: 30}]
 TOOK = catalog_toml(
     metric_toml(
@@ -119,10 +120,13 @@ def test_weeks_are_in_their_order(mixed: str, capsys: pytest.CaptureFixture[str]
     assert (last - first).days == 6, "a day that is asked for may be any of them"
     places = [output.index(f"week {week} ") for week in range(13)]
     assert places == sorted(places)
-    answer = hubbub.notebook.connect(mixed).estimates("back")
+    connection = hubbub.notebook.connect(mixed)
+    followed = [series["value"] for series in connection.trend("back").document["series"]]
+    assert followed == [value for value in WEEKS if value in followed]
+    answer = connection.estimates("back")
     assert answer.document["figures"] == "retention"
     drawn = by_size(list(answer), "estimates", answer.document)
-    assert [row["value"] for row in drawn] == [*(f"week {week}" for week in range(13)), "later"]
+    assert [row["value"] for row in drawn] == WEEKS
 
 
 def test_weeks_are_in_their_order_on_the_page_and_cards_have_percentiles(

@@ -11,6 +11,7 @@ import numpy as np
 from hubbub.aggregator.query.answer_types import Envelope, Epoch
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery, clip_to_range, ranks_for
+from hubbub.aggregator.query.funnel_and_retention_totals import figure_kind
 from hubbub.aggregator.query.metric_answer import notes_of_levels
 from hubbub.aggregator.query.overview import shown_epochs
 from hubbub.aggregator.query.totals import EpochSelection, SelectedTotals, together
@@ -201,7 +202,7 @@ def series(
     if not number:
         return of_percentiles
     numbers, candidates = _is_of_one_mean(answer), query.candidates
-    names = [MEAN] if numbers else _names(answer, values, number)
+    names = [MEAN] if numbers else _names(answer, parts[0].metric, values, number)
     union = together([part.selection for part in parts])
     _check(union, answer, names, values)
     places = {value.value: place for place, value in enumerate(answer.values)}
@@ -337,7 +338,7 @@ def _is_of_one_mean(answer: Answer) -> bool:
     return answer.span is not None and answer.kind != "vector"
 
 
-def _names(answer: Answer, values: Sequence[str], number: int) -> list[str]:
+def _names(answer: Answer, metric: Metric, values: Sequence[str], number: int) -> list[str]:
     if not 1 <= max(number, len(values)) <= MAX_SERIES:
         raise BadParameter(f"a trend follows 1 to {MAX_SERIES} values: change their number")
     if values:
@@ -345,7 +346,10 @@ def _names(answer: Answer, values: Sequence[str], number: int) -> list[str]:
     # A beginning, that is all strings with it, cannot be queried in one epoch alone.
     complete = (value for value in answer.values if value.value not in answer.beginnings)
     ordered = sorted(complete, key=lambda value: value.rank or 0)
-    return [value.value for value in ordered[:number]]
+    names = [value.value for value in ordered[:number]]
+    if metric.edges or figure_kind(metric):  # ranges, steps and weeks have an order of their own
+        names.sort(key=[value.value for value in answer.values].index)
+    return names
 
 
 def _series_of(
