@@ -171,7 +171,7 @@ def test_names_of_percentiles_stand_beside_the_whiskers(
 
 def test_a_top_list_marks_uncertain_places(mixed: str, capsys: pytest.CaptureFixture[str]) -> None:
     every = output_of(capsys, "top", "three", "--url", mixed)
-    assert "these are all values, in this order with " in every
+    assert "these are all values of the answer, in this order with " in every
     assert "these are the most frequent" not in every
     two = output_of(capsys, "top", "three", "-n", "2", "--url", mixed)
     assert "these are the most frequent with a confidence of " in two

@@ -259,7 +259,7 @@ def _top_sentences(answer: Document, rows: Sequence[Row]) -> Iterator[str]:
         # Only the last of all values is ahead of no other.
         is_all = rows[-1]["ahead_confidence"] is None
         yield (
-            "these are all values"
+            "these are all values of the answer"
             if is_all
             else f"these are the most frequent with a confidence of {rounded_down(these)} or more"
         ) + (
