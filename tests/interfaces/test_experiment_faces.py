@@ -98,6 +98,8 @@ def test_the_page_shows_effects_sizes_and_a_verdict(
         expect(section.locator("tbody tr")).to_have_count(3)
         page = watched.open(f"{address}/metric?name=saved")
         expect(section.locator("svg")).to_contain_text("in percentage points")
+        expect(section).to_contain_text("saved, share of yes: no effect of new shown")
+        expect(section).not_to_contain_text("took, p50:")
         expect(page.locator("#broken")).to_contain_text("by arm are valid for one look")
         if width > 390:
             table = page.locator("#broken .wide")

@@ -82,7 +82,11 @@ def test_an_experiment_with_too_few_reports_shows_no_effect(tmp_path: Path) -> N
     faint = CATALOG.replace("epsilon = 1.0", "epsilon = 0.1")
     answer = _experiment_answer(tmp_path, (0.5, 0.5), (200, 200), faint)
     assert answer.values[0].detectable > 1
-    assert "no effect shown (too few reports for any): between -100" in answer.verdict
+    assert "no effect of new shown (too few reports for any): between -100" in answer.verdict
+    listed = f'values = {[f"v{number}" for number in range(9)]}\nmechanism = "grr"'
+    bundle = _bundle(tmp_path, faint.replace('kind = "boolean"\nmechanism = "rr"', listed))
+    answer = _answer(bundle, [*range(9)], {"control": [200] * 9, "new": [200] * 9})
+    assert "saved, 3 more in the table: none beyond chance." in answer.verdict
 
 
 def test_the_planned_number_of_reports_shows_an_effect(

@@ -40,7 +40,7 @@ from hubbub.query_results.answer_table import error_of, number_text
 _RATIO_DOUBT: Final = 0.01
 # Epochs whose smallest arm may be below the minimum batch are not used to check sizes.
 _SURELY: Final = 2
-# Number of effects in the verdict.
+# Number of each metric's effects in the verdict.
 _LISTED: Final = 6
 
 
@@ -300,7 +300,7 @@ def _verdict(arm: str, effect: Effect, unit: str) -> str:
         unit += ", where the range ends; the truth may lie beyond"
     if not effect.shown:
         return (
-            f"no effect shown ({power}): between "
+            f"no effect of {arm} shown ({power}): between "
             f"{number_text(low, error, sign='+', end='low')} and "
             f"{number_text(high, error, sign='+', end='high')}{unit}"
         )
@@ -327,14 +327,16 @@ def _sentences(
             "The arms' sizes do not fit their weights: find out why before you trust an effect. "
             "An arm whose people leave sends fewer reports."
         )
-    shown_first = sorted(rows, key=lambda row: not row.shown)
-    for row in shown_first[:_LISTED]:
-        yield f"{row.metric}, {row.measure}: {row.verdict}."
+    rows_by_metric: dict[str, list[EffectRow]] = {}
+    for row in sorted(rows, key=lambda row: not row.shown):
+        rows_by_metric.setdefault(row.metric, []).append(row)
+    for metric, metric_rows in rows_by_metric.items():
+        yield from (f"{metric}, {row.measure}: {row.verdict}." for row in metric_rows[:_LISTED])
+        if others := metric_rows[_LISTED:]:
+            shown = sum(row.shown for row in others) or "none"
+            yield f"{metric}, {len(others):,} more in the table: {shown} beyond chance."
     bounds = [(row.difference, row.low, row.high) for row in rows]
     yield from (f"{note}." for note in notes_of_outside(bounds, "An effect", reports))
-    if others := shown_first[_LISTED:]:
-        shown_number = sum(row.shown for row in others)
-        yield f"The table has {len(others):,} more, {shown_number:,} of them shown."
     for gap in unanswered:
         yield f"{gap.metric}, {gap.arm}: no answer: {gap.why}."
 

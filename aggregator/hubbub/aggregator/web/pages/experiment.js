@@ -14,8 +14,10 @@ export async function showExperiment({ name, experiment, unit }, { confidence })
   const drawing = h("div"),
     table = h("table");
   const rows = answer.values.filter((row) => row.metric === name);
+  const others = answer.arms.filter(({ metric }) => metric !== name);
+  const lines = answer.verdict.split("\n").filter((line) => !others.some(({ metric }) => line.startsWith(`${metric}, `)));
   $("tried").replaceChildren(
-    ...answer.verdict.split("\n").map((line) => h("p", { class: answer.ratio_fits ? null : "note bad" }, printable(line, LONGEST))),
+    ...lines.map((line) => h("p", { class: answer.ratio_fits ? null : "note bad" }, printable(line, LONGEST))),
     h("p", { class: "muted" }, `${printable(answer.sizes, LONGEST)}. All intervals of all looks hold together.${noticeText(answer)}`),
     rows.length ? h("figure", {}, drawing) : "",
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of effects" }, table),
