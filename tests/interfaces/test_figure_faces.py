@@ -94,6 +94,9 @@ def test_figures_are_the_same_from_every_face(address: str, capsys: Capture, met
         assert row["low"] < row["estimate"] < row["high"]
     answer = hubbub.notebook.connect(address).figures(metric, epochs="all")
     assert answer.document == by_http
+    axes = answer.plot()
+    assert len(axes.patches) == len(axes.get_yticklabels()) > 0
+    assert axes.get_xlabel() in {"share", "rate", "devices"}
     words = ["figures", metric, "--epochs", "all", "--url", address]
     assert document_of(capsys, *words, "--format", "json") == by_http
     lines = output_of(capsys, *words, "--format", "csv").splitlines()

@@ -58,6 +58,9 @@ def bars(axes: Any, rows: Sequence[Row], question: QueryName, document: Document
         axes.set_xlabel(f"difference of means, in {unit}" if unit else "difference of the shares")
     elif question == "breakdown" and not of_means:
         axes.set_xlabel("share of the part's reports")
+    elif question == "figures":
+        figure = {"rate": "rate", "activity": "devices"}.get(document["kind"], "share")
+        axes.set_xlabel(f"{figure}, in {unit}" if unit else figure)
     else:
         mean = f"mean, in {unit}" if unit else "mean"
         axes.set_xlabel(mean if of_means else "reports")
@@ -92,10 +95,14 @@ def heat_map(axes: Any, rows: Sequence[Row], document: Document) -> None:
 def by_size(rows: Sequence[Row], question: QueryName, document: Document) -> list[Row]:
     """The rows in drawing order: largest first; ranges, steps and weeks in their own order.
 
-    Parts are listed under their names, also in their own order.
+    Parts are listed under their names, and figures with both ends, also in their own order.
     """
     if question == "breakdown":
         return [{**row, "value": f"{row['part']}: {row['value']}"} for row in rows]
+    if question == "figures":
+        bounded = [row for row in rows if None not in (row["estimate"], row["high"])]
+        names = [filter(None, (row["part"], row["figure"], row["dates"])) for row in bounded]
+        return [{**row, "value": ", ".join(name)} for row, name in zip(bounded, names, strict=True)]
     is_ordered = document.get("kind") == "ranges" or document.get("lowest") is not None
     if (is_ordered or document.get("figures")) and question == "estimates":
         return list(rows)
