@@ -220,9 +220,6 @@ def show_breakdown(answer: Document) -> None:
         table_rows = sorted(
             all_rows, key=lambda row: _NEVER if row["p_value"] is None else row["p_value"]
         )
-    for part in answer["parts"]:
-        for sentence in percentile_sentences({**answer, "percentiles": part["percentiles"]}):
-            explain(f"{part['part']}: {sentence}")
     show_table(
         "breakdown",
         answer,
@@ -230,6 +227,9 @@ def show_breakdown(answer: Document) -> None:
         f"{answer['dates']}",
         table_rows[:_MAX_ROWS],
     )
+    for part in answer["parts"]:
+        for sentence in percentile_sentences({**answer, "percentiles": part["percentiles"]}):
+            explain(f"{part['part']}: {sentence}")
     say_left_out(left_out, "that do not differ from all others beyond chance")
     if len(all_rows) > _MAX_ROWS:
         explain(
