@@ -221,13 +221,15 @@ def number_text(number: float, error: float = 0.0, *, sign: str = "", end: End =
         number: in any unit.
         error: its standard error; 0 if unknown, for at least five digits.
         sign: "+" to mark positive numbers with it.
-        end: which end of an interval it is; the end is rounded outwards.
+        end: which end of an interval it is; the end is rounded outwards, and to 0 only if it is 0.
     """
     if not isfinite(number) or abs(number) >= _LARGEST:
         return f"{number:{sign}.6g}"
     size, digits = (error, _DIGITS_OF_ERROR) if error > 0 else (abs(number) or 1.0, _DIGITS)
     places = min(max(digits - 1 - floor(log10(size)), 0), _MAX_PLACES)
     rounded = number + _OUTWARDS[end] * 10**-places
+    if end and abs(rounded) < 10**-places / 2 and 10**-_MAX_PLACES <= abs(number) < size:
+        return number_text(number, abs(number), sign=sign, end=end)  # an end beside 0 is not 0
     text = f"{rounded:{sign}z,.{places}f}"
     return text.rstrip("0").rstrip(".") if places and not error > 0 else text
 

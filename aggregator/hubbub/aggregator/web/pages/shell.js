@@ -62,6 +62,8 @@ export function measured(number, error = 0, end = "") {
   const places = Math.min(Math.max(digits - 1 - Math.floor(Math.log10(size)), 0), 12);
   const moved = number + (OUTWARDS[end] ?? 0) * 10 ** -places;
   const rounded = Number(moved.toFixed(places)) + 0; // without the sign of a negative zero
+  const distance = Math.abs(number);
+  if (end && !rounded && distance >= 1e-12 && distance < size) return measured(number, distance, end);
   const least = error > 0 ? places : 0;
   return rounded.toLocaleString("en", { minimumFractionDigits: least, maximumFractionDigits: places });
 }
