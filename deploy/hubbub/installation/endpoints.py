@@ -75,11 +75,11 @@ def read_endpoints(home: Path) -> Endpoints:
 
 def nothing_runs(home: Path | str) -> str:
     """The message that no `hubbub up` runs in a folder."""
-    command = f"hubbub up --home {home}"
+    development = False
     with suppress(OSError, *MISSHAPEN):
-        if json.loads((Path(home) / _FILE).read_bytes())["development"]:
-            command += " --dev"
-    return f"nothing runs in {home}: start it with: {command}"
+        development = json.loads((Path(home) / _FILE).read_bytes())["development"]
+    option = " --dev" if development else ""
+    return f"nothing runs in {home}: start it with: hubbub up --home {home}{option}"
 
 
 def _is_running(home: Path) -> bool:
