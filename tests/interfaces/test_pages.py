@@ -275,7 +275,7 @@ def test_the_pipeline_page_shows_the_law_as_it_runs(watched: Watched, demo: str)
     today = [line for line in status["windows"] if line["counted"] == PEOPLE]
     assert len(today) >= METRICS - 1, "all but the crowd with noise dummies"
     assert all(line["balanced"] for line in status["windows"])
-    assert page.locator("#windows tbody tr").count() == EPOCHS * METRICS
+    expect(page.locator("#windows tbody tr")).to_have_count(EPOCHS * METRICS)
     page.wait_for_selector("#rate svg")
     assert page.locator("#arriving").is_hidden(), "no single report is told of production"
 

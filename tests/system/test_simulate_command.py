@@ -434,9 +434,9 @@ def test_an_arm_that_does_not_exist_is_refused(folder: Path, capsys: Capture) ->
     (folder / "metrics.toml").write_text(catalog_toml(ARMS, _metric("shown", "grr", fields)))
     (folder / "people.csv").write_text("value,menu,count\na,,10\na,new,10\nb,controll,10\n")
     assert main(["simulate", "shown", "--values", "people.csv"]) == 2
-    message = 'line 4: experiment "menu" has only the arms control, new; leave the cell of'
+    message = 'line 4: experiment "menu" has only the arms control, new; leave the cell empty for'
     error = " ".join(capsys.readouterr().err.split())
-    assert f'{message} a device in no arm empty; did you mean "control"?' in error
+    assert f'{message} devices in no arm; did you mean "control"?' in error
 
 
 @pytest.mark.usefixtures("catalog_folder")
