@@ -146,16 +146,16 @@ async def trend(
     selection, *before = await engine.collected.find_joined(name, query.range)
     before = [] if query.percentiles else before
     joined = [former for former in before if former.reports >= former.metric.fewest]
-    work, count = await engine.work(selection, query), len(values) or number or _NUMBER
-    answer, count = work.answer, 0 if query.percentiles else count
+    work = await engine.work(selection, query)
+    answer = work.answer
+    count = 0 if query.percentiles else len(values) or number or _NUMBER
     if work.ranks and count and number is None and not (values or joined):
         count = 1 if answer.kind == "ranges" else 0  # the mean
         query = replace(query, percentiles=selection.metric.percentiles or EFFECT_PERCENTILES)
     union = together([selection, *joined])
     question = ("trend", query, tuple(values), count)
-    envelope = engine.envelope(query, answer.kind, union)
-    if query.percentiles:
-        envelope["kind"] = "ranges"  # what is followed is in the metric's unit
+    kind = "ranges" if query.percentiles else answer.kind  # percentiles are in the metric's unit
+    envelope = engine.envelope(query, kind, union)
     envelope["epochs"] = shown_epochs(engine.collected, union, union.epochs)
 
     async def make() -> list[Series]:
