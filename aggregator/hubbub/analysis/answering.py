@@ -166,7 +166,7 @@ def answer_tiers(
         raise BadParameter(
             'this metric is over strings: name the strings to look for, as "candidates"'
         )
-    names = candidates if family.KIND == "strings" else family.labels(mechanism, values)
+    names = family.row_names(mechanism, values, candidates)
     return family.answer(live_tiers, names, confidence, repeats)
 
 

@@ -202,7 +202,9 @@ def estimate_range(
         tiers, answer_at = _by_list(selected)
     else:
         tiers = selected.tiers()
-        names = plan.names or _row_names(plan, query)
+        names = plan.names or plan.family.row_names(
+            metric.randomizer, metric.values, query.candidates
+        )
         live_tiers = with_reports(tiers) if metric.tiers else tiers
         answer_at = partial(plan.family.answer, live_tiers, names)
     answer = answer_at(confidence=query.confidence, repeats=repeats)
@@ -273,13 +275,6 @@ def clip_to_range(metric: Metric, means: Iterable[OfNumbers]) -> list[OfNumbers]
         replace(mean, low=min(max(mean.low, low), high), high=min(max(mean.high, low), high))
         for mean in means
     ]
-
-
-def _row_names(plan: AnswerPlan, query: EstimateQuery) -> Sequence[str]:
-    """The names of an answer's rows that are no listed values."""
-    if plan.family.KIND == "strings":
-        return query.candidates
-    return plan.family.labels(plan.metric.randomizer, plan.metric.values)
 
 
 def _by_list(

@@ -313,6 +313,12 @@ class Family(ABC):
             raise BadParameter(f"{mechanism.NAME} needs listed values")
         return values
 
+    def row_names(
+        self, mechanism: Any, values: Sequence[str] | None, candidates: Sequence[str]
+    ) -> Sequence[str]:
+        """Names of an answer's rows: the candidates for strings, otherwise as `labels`."""
+        return candidates if self.KIND == "strings" else self.labels(mechanism, values)
+
     @abstractmethod
     def question(self, mechanism: Any) -> Mapping[str, Any]:
         """The mechanism's question as fields of a MetricDraft; a size only if it has one."""
