@@ -14,7 +14,7 @@ from hubbub.mechanisms import random_bits as bits_module
 
 def _answers(ask: Callable[[bits_module.Draw], int], draws: int) -> dict[int, Fraction]:
     """The exact distribution of `ask` when every draw of up to `draws` bits is enumerated."""
-    chances: dict[int, Fraction] = {}
+    answers: Counter[int] = Counter()
     for supply in product((0, 1), repeat=draws):
         items = list(supply)
 
@@ -22,9 +22,8 @@ def _answers(ask: Callable[[bits_module.Draw], int], draws: int) -> dict[int, Fr
             assert bits <= len(remaining), "more bits drawn than enumerated"
             return sum(remaining.pop() << i for i in range(bits))
 
-        answer = ask(draw)
-        chances[answer] = chances.get(answer, Fraction(0)) + Fraction(1, 2**draws)
-    return chances
+        answers[ask(draw)] += 1
+    return {answer: Fraction(count, 2**draws) for answer, count in answers.items()}
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
