@@ -429,7 +429,7 @@ def test_an_invalid_store_or_persons_argument_is_refused_at_once(signed: Signed)
     with pytest.raises(BadParameter, match="no read and replace; give SQLStore"):
         Persons(cast("Any", object()), bytes(32))
     with pytest.raises(BadParameter, match='"connect" is not a function'):
-        SQLStore(cast("Any", object()))
+        SQLStore(cast("Any", sqlite3.Connection))  # callable, as its instances are
     store = cast("Any", RedisStore(None))
     with pytest.raises(BadParameter, match=r"give Persons\(store, key\)"):
         Client(signed.bundle, MemoryState(), FakeShuffler(), hold_seconds=None, persons=store)

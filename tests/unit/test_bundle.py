@@ -77,6 +77,8 @@ def test_an_app_that_pins_one_operator_refuses_another(
     read_bundle(forged)
     with pytest.raises(BundleRefused, match="not by the pinned operator"):
         read_bundle(forged, operator=catalog_files.bundle.operator)
+    with pytest.raises(BadParameter, match=r"give base64\.b64decode"):
+        read_bundle(forged, operator="text")  # type: ignore[arg-type]  # as errors show a key
 
 
 @pytest.mark.parametrize(

@@ -126,11 +126,9 @@ def test_an_address_of_the_environment_is_refused_by_its_variable(
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        (
-            {"disable": True},
-            "'disable' is not a setting; there are bundle, app",
-        ),
-        ({"max_epsilonn": 0.1}, "'max_epsilonn' is not a setting"),
+        ({"disable": True}, "'disable' is not a setting; there are bundle, app.*mean \"disabled\""),
+        ({"pubic": {}}, "'pubic' is not a setting.*persons, public; did you mean \"public\""),
+        ({"log": "warn1ng"}, "log 'warn1ng' is not one of debug.*did you mean \"warning\""),
         ({"max_epsilon": "0.1"}, "max_epsilon is not understood; give a number"),
         ({"hold_seconds": "soon"}, "hold_seconds is not understood; give a number"),
         ({"disabled": "maybe"}, "disabled is not understood; give True or False"),

@@ -59,7 +59,8 @@ def _open_at_once(path: str, flags: int) -> int:
 def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> Bundle:
     """Like `read_bundle`, from a file's content; errors call it `path`."""
     if operator is not None and not (isinstance(operator, bytes) and len(operator) == KEY_BYTES):
-        raise BadParameter(f"operator is not a public key of {KEY_BYTES} bytes")
+        needed = f"a public key of {KEY_BYTES} bytes; give base64.b64decode(KEY)"
+        raise BadParameter(f"operator is not {needed}")
     if len(signed) > _MAX_BYTES:
         raise BundleRefused(f"{path}: larger than {_MAX_BYTES >> 20} MiB: {_NO_BUNDLE}")
     try:

@@ -65,7 +65,7 @@ class SQLStore:
     ) -> None:
         if placeholder not in {"?", "%s"} or not table.isidentifier():
             raise BadParameter('placeholder is not "?" or "%s", or table is not a plain name')
-        if not callable(connect):
+        if not callable(connect) or hasattr(connect, "cursor"):  # sqlite3's connection is callable
             raise BadParameter('"connect" is not a function; give one that opens a connection')
         self._connect = connect
         words = {
@@ -295,7 +295,7 @@ class Person:
         except StateBusy:
             return Outcome.OVERFLOWED
         except StateUnusable as error:
-            advice = "persons' reports are lost: %s; check that the store answers and has its table"
+            advice = "persons' reports are lost: %s; check its table, and that it returns bytes"
             self.host.diagnostics.warn_once("persons", advice, error)
             return Outcome.NO_STATE
 

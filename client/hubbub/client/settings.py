@@ -98,7 +98,8 @@ class Settings:
             relay_place(self.relay)
         epsilon_limit(self.max_epsilon)
         if self.log is not None and self.log not in _LEVELS:
-            raise BadParameter(f"log {self.log!r} is not one of {', '.join(_LEVELS)}")
+            remedy = f"{', '.join(_LEVELS)}{did_you_mean(self.log, _LEVELS)}"
+            raise BadParameter(f"log {self.log!r} is not one of {remedy}")
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ, **arguments: Any) -> Self:
@@ -109,7 +110,9 @@ class Settings:
         names = [field.name for field in fields(cls)]
         for name in arguments:
             if name not in names:
-                raise BadParameter(f"{name!r} is not a setting; there are {', '.join(names)}")
+                listed = (*names, "insecure", "on_drop", "operator", "persons", "public")
+                remedy = f"there are {', '.join(listed)}{did_you_mean(name, listed)}"
+                raise BadParameter(f"{name!r} is not a setting; {remedy}")
         check_arguments(**arguments)
         values = {name: value for name, value in arguments.items() if value is not None}
         variables = {name: f"HUBBUB_{name.upper()}" for name in names if name not in values}
@@ -168,10 +171,6 @@ def check_arguments(**arguments: Any) -> None:
                 raise BadParameter(f"{name} is not understood; give {remedy}")
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 _NEEDED: Final = ("forget", "timeout")
 _SWITCHES: Final = ("disabled", "local", "strict", "insecure", "forget")
 _NUMBERS: Final = ("max_epsilon", "max_local", "hold_seconds", "timeout")
@@ -184,9 +183,9 @@ _KINDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
         _NUMBERS,
         (lambda value: isinstance(value, float | int) and not isinstance(value, bool), "a number"),
     ),
-    **dict.fromkeys(_TEXTS, (_is_text, "a text")),
+    **dict.fromkeys(_TEXTS, (lambda value: isinstance(value, str), "a text")),
     "account": (
-        lambda value: _is_text(value) or callable(value),
+        lambda value: isinstance(value, str) or callable(value),
         "the key of an account at the bundle's issuer, or a function that sends requests there",
     ),
     "on_drop": (callable, "a function of a metric's name and a reason"),
