@@ -23,7 +23,7 @@ _SECONDS: Final = 30.0
 _CALLS: Final = 100  # of a connection, as many as the server announces
 _HEAD_BYTES: Final = 7_000  # below gRPC's limit of 8 KiB
 # Kinds of frames (RFC 9113, 6), and of a length the largest that its prefix holds (RFC 7541, 5.1).
-_DATA, _HEADERS, _RESET, _SETTINGS, _PING, _WINDOW = 0, 1, 3, 4, 6, 8
+_DATA, _HEADERS, _RESET, _SETTINGS, _PING, _WINDOW, _CONTINUATION = 0, 1, 3, 4, 6, 8, 9
 _PREFIX: Final = 127
 _MIB: Final = 1 << 20
 _FIELDS: Final[Mapping[str, str]] = {
@@ -126,11 +126,20 @@ async def _resets(connection: _Connection) -> None:
         await connection.drained()
 
 
+async def _endless(connection: _Connection) -> None:
+    """A head without end, of fields that are a byte each, until the server hangs up."""
+    connection.frame(_HEADERS, 1, 1, b"\x40" + _text("name") + _text("value"))
+    while True:
+        connection.frame(_CONTINUATION, 0, 1, b"\xbe" * (16 << 10))
+        await connection.drained()
+
+
 _Attack = Callable[[_Connection], Awaitable[None]]
 _ATTACKS: Final[Mapping[str, _Attack]] = {
     "heads": _heads,
     "messages": _messages,
     "resets": _resets,
+    "endless heads": _endless,
 }
 
 

@@ -17,6 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.installation.child_process import free_port
+from hubbub.runtime.process import end_tasks
 from hubbub.runtime.rpc.call_checks import Calls
 from hubbub.runtime.rpc.server import Server
 from hubbub.runtime.tls import TlsFolder
@@ -206,6 +207,26 @@ def test_messages_without_an_end_have_a_bounded_memory_and_honest_ones_are_serve
 
     asyncio.run(body(1, 90))
     asyncio.run(body(30, 3))
+
+
+async def test_connections_that_sent_much_end_as_memory_grows_and_others_stay(
+    serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.runtime.memory._GROWTH_BYTES", 0)
+    async with serving() as front:
+        quiet_reader, quiet = await _dial(front.address)
+        reader, writer = await _dial(front.address)
+        writer.write(_frame(1, 1, 1, b"\x40\x01a\x01b") + 3 * _frame(9, 0, 1, b"\xbe" * 2000))
+        ending = asyncio.create_task(front.server.end_floods())
+        with pytest.raises(ConnectionResetError):
+            await reader.read(-1)
+        await eventually_async(lambda: front.admission.refusals == {"gave_way": 1})
+        await front.send(front.request(1))
+        quiet.write(_frame(6, 0, 0, bytes(8)))
+        await quiet_reader.readuntil(b"\6\1" + bytes(12))  # the ping's answer
+        await end_tasks([ending])
+        quiet.close()
+        writer.close()
 
 
 class _Hoarder:

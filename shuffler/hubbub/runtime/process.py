@@ -1,7 +1,6 @@
 """A service's process: runs its servers and loops until a signal, and sets the exit code."""
 
 import asyncio
-import ctypes
 import logging
 import os
 import resource
@@ -15,6 +14,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 from hubbub.errors import HubbubError
 from hubbub.programs.standard_streams import complain, run_program
+from hubbub.runtime.memory import return_freed_memory, use_one_heap
 from hubbub.runtime.monitoring.logs import facts, write_logs
 from hubbub.runtime.monitoring.stages_and_traces import start_tracing
 from hubbub.runtime.service_options import Common
@@ -25,7 +25,6 @@ _log: Final = logging.getLogger("hubbub.runtime")
 
 _GRACE_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 0.2
-_TRIM_SECONDS: Final = 1.0
 # A connection is a file. Many systems allow 1024 unless a process asks for more.
 _MAX_FILES: Final = 65_536
 
@@ -96,7 +95,7 @@ async def serve_until_signal(
         asyncio.get_running_loop().add_signal_handler(number, on_signal, number.name)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
     names_by_task = {
-        asyncio.create_task(loop()): loop.__qualname__ for loop in (*loops, _return_freed_memory)
+        asyncio.create_task(loop()): loop.__qualname__ for loop in (*loops, return_freed_memory)
     }
     stopped = asyncio.create_task(stop.wait())
     try:
@@ -115,19 +114,6 @@ async def serve_until_signal(
     finally:  # the runner would cancel each once, which one may swallow
         await end_tasks(asyncio.all_tasks() - {asyncio.current_task()})
     _log.info("stopped")
-
-
-async def _return_freed_memory() -> None:
-    """Returns memory that libraries have freed to the system, every second.
-
-    After heads without end (CONTINUATION) from 20 connections glibc kept 217 to 377 MiB, now 6. A
-    call takes .1 to .6 ms.
-    """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
-    while True:
-        await asyncio.sleep(_TRIM_SECONDS)
-        if trim:
-            await asyncio.to_thread(trim, 0)
 
 
 class PartFailed(Exception):
@@ -183,6 +169,7 @@ def run_service(
                 settings.common.tls.warn_if_old()
             start_tracing(role, os.environ)
             _allow_files()
+            use_one_heap()
             with asyncio.Runner(loop_factory=loop_of(settings)) as runner:
                 runner.run(serve(settings))
         except HubbubError as error:

@@ -125,7 +125,7 @@ class _Service:
         try:
             await serve_until_signal(
                 [door for door in doors if door],
-                [*loops, self._pressure.run, reloader.run],
+                [*loops, self._pressure.run, reloader.run, self._for_devices.end_floods],
                 _start_fields(settings, self._table, self._signed),
                 reloader.reload,
             )

@@ -14,6 +14,7 @@ from grpc_health.v1.health import aio as health
 
 from hubbub.errors import ServiceUnavailable
 from hubbub.errors.address_checks import proxy_options
+from hubbub.runtime.memory import end_floods
 from hubbub.runtime.rpc.call_checks import Admit, Calls, Spoiled, Strict
 from hubbub.runtime.rpc.callers import Trailers
 from hubbub.runtime.tls import TlsFolder, check_plain
@@ -56,7 +57,7 @@ _ALWAYS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.http2.bdp_probe", 0),  # it would enlarge the window of every call
     ("grpc.server_handshake_timeout_ms", round(1000 * _HANDSHAKE_SECONDS)),
     # A head may have 16 MiB until its caller acknowledges our settings, then 16 KiB. No option
-    # lowers the former: with each of nine, 20 connections took 310 to 382 MiB.
+    # lowers the former, so `end_floods` ends connections.
     ("grpc.http2.settings_timeout", round(1000 * _SETTINGS_SECONDS)),
 )
 
@@ -171,6 +172,10 @@ class Server:
     async def serve(self) -> None:
         """Runs until the server is stopped."""
         await self._server.wait_for_termination()
+
+    async def end_floods(self) -> None:
+        """Ends the callers that sent most whenever memory grows fast; see `memory`."""
+        await end_floods(self._port, self.calls.refusals)
 
     async def stop(self, grace_seconds: float) -> None:
         """Tells health checks, takes no new calls, and finishes those under way."""
