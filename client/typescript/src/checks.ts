@@ -16,5 +16,5 @@ export {
 } from "./catalog/bundle_checks.js";
 export { admitted } from "./client/admission.js";
 export { mistakeOf } from "./client/value_hints.js";
-export { checked, named, refuseType, refuseUnfit, secondsOf } from "./client/options.js";
+export { checked, named, refuseOptions, refuseUnfit, secondsOf } from "./client/options.js";
 export { storagelessClient, started } from "./client/storageless_client.js";

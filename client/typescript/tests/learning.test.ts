@@ -88,7 +88,7 @@ test("what is no person of a model is said with its remedy, and never shown", as
     /not one of the classes as written/,
   );
   assert.throws(() => client.learn("linear1", PERSON, "1"), /label is not a finite number$/);
-  assert.throws(() => client.learn("none", PERSON, 1), /: the bundle has no model of this name/);
+  assert.throws(() => client.learn("none", PERSON, 1), /no model of this name; it has logistic0/);
   assert.throws(() => client.report("logistic1", 1), /call learn\(\), not report\(\)/);
   assert.deepEqual(client.clipped, {});
   client.learn("linear1", { hours: 41, plan: "free", age: -1 }, 91);

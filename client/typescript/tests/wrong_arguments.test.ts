@@ -117,6 +117,7 @@ for (const strict of [true, false]) {
 test("what a person cannot mean is no preference, and the former one holds", async () => {
   const client = await newClient(true);
   await client.prefer(0.3);
+  await assert.rejects((client.prefer as Loose).call(client, 7, 0.2) as Promise<void>, /maxLocal/);
   const limits = [null, 7, Infinity];
   for (const wrongValue of WRONG_VALUES.filter((value) => !limits.includes(value as number))) {
     await assert.rejects((client.prefer as Loose).call(client, wrongValue) as Promise<void>, {
@@ -148,6 +149,8 @@ test("a no without its options is a no, and a wrong one stops this page", async 
   for (const [wrongOptions, problem] of [
     [null, null],
     [{ forget: "yes" }, "disable(): forget is string; give boolean"],
+    ["forget", "disable(): give options as { forget: ... }"],
+    [{ forgot: true }, "disable(): give options as { forget: ... }"],
   ] as const) {
     const client = await newClient(false);
     const came = await tried((client.disable as Loose).bind(client), wrongOptions);
@@ -362,7 +365,7 @@ test("a value in the place of a metric's name is never shown, and the remedy is"
   const warnings = context.mock.method(console, "warn", () => undefined);
   const strict = await newClient(true);
   const message =
-    /^the bundle has no (metric|model) of this name; it has .*theme.*; pass the name first, then the value$/;
+    /^the bundle has no (metric of this name; it has .*theme.*|model of this name; it has none); pass the name first, then the value$/;
   for (const call of [
     () => strict.report("my secret", "theme"),
     () => strict.report("theme/0.5", "secret"), // a stream's name

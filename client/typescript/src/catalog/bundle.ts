@@ -131,13 +131,7 @@ export async function openBundle(bundleBytes: Bytes, operator: string | null): P
 export function metricOf(bundle: Bundle, name: string, kind = "metric"): Metric {
   const metric = bundle.metrics.get(name);
   if (metric) return metric;
-  const names = [...bundle.metrics.keys()].join(", ");
-  throw (
-    bundle.unknown.get(name) ??
-    new UnknownMetric(
-      `the bundle has no ${kind} of this name; it has ${names}; pass the name first, then the value`,
-    )
-  );
+  throw bundle.unknown.get(name) ?? new UnknownMetric(`the bundle has no ${kind} of this name`);
 }
 
 /** The key that signed the bundle, in base64. */

@@ -306,7 +306,7 @@ export class Client {
    */
   async disable(options?: { readonly forget?: boolean }): Promise<void> {
     void this.#halt();
-    this.#checks.refuseType("disable()", "forget", options?.forget);
+    this.#checks.refuseOptions("disable()", "forget", options);
     await this.#consents(async () => {
       await this.#halt(); // an enable() may have finished meanwhile
       this.#drop(DISABLED, this.#reporter.learner?.forget());
@@ -357,7 +357,7 @@ export class Client {
     options?: { readonly maxLocal?: number | null },
   ): Promise<void> {
     const { withLimits } = await load("more");
-    const device = await this.#state.change(withLimits(maxEpsilon, options?.maxLocal), {
+    const device = await this.#state.change(withLimits(maxEpsilon, options), {
       insists: true,
     });
     await this.#reporter.stand(device);

@@ -28,7 +28,11 @@ const INTERNAL: OptionTypes = {
   ...{ now: "function", coins: "object", ask: "function", operatorNamed: "boolean" },
 };
 /** The arguments of other calls. */
-const ARGUMENTS: OptionTypes = { timeoutSeconds: "number", forget: "boolean" };
+const ARGUMENTS: OptionTypes = {
+  timeoutSeconds: "number",
+  forget: "boolean",
+  maxLocal: "number or null",
+};
 const KEY = /^[A-Za-z0-9+/]{43}=$/;
 const TIMEOUT_SECONDS = 10;
 
@@ -62,8 +66,21 @@ export function checked<T>(options: T, required: OptionTypes, optional: OptionTy
   return options;
 }
 
-/** @throws BadParameter an argument that is not left out is of another type. */
-export function refuseType(call: string, name: string, value: unknown): void {
+/**
+ * Checks the options of a call that has one.
+ *
+ * @throws BadParameter they are no object, have another option, or `name` is of another type.
+ */
+export function refuseOptions(call: string, name: string, options: unknown): void {
+  const entries = Object.entries(typeof options === "object" ? { ...options } : { options });
+  for (const [option, value] of entries) {
+    if (option !== name && value !== undefined)
+      throw new BadParameter(`${call}: give options as { ${name}: ... }`);
+    refuseType(call, name, value);
+  }
+}
+
+function refuseType(call: string, name: string, value: unknown): void {
   if (value !== undefined) refuseOtherType(call, name, value, ARGUMENTS[name] ?? "");
 }
 

@@ -1,17 +1,20 @@
 /** Stores how much epsilon a person allows a report. Loaded when a person sets it. */
 import { BadParameter } from "../errors.js";
 import type { Device } from "./device.js";
+import { refuseOptions } from "./options.js";
 
 /**
  * The device after a person sets the maximum epsilon of a report; null or Infinity for the metric's
- * own. maxLocal: the same if undefined.
+ * own. options.maxLocal: the same if undefined.
  *
  * @throws BadParameter neither null nor a number from 0 on.
  */
 export function withLimits(
   maxEpsilon: number | null,
-  maxLocal: number | null = maxEpsilon,
+  options?: { readonly maxLocal?: number | null },
 ): (device: Device) => Device {
+  refuseOptions("prefer()", "maxLocal", options);
+  const { maxLocal = maxEpsilon } = options ?? {};
   const limits = {
     preference: limit("maxEpsilon", maxEpsilon),
     maxLocal: limit("maxLocal", maxLocal),

@@ -22,7 +22,12 @@ export function mistakeOf(
   isStrict: boolean,
   diagnostics: Diagnostics,
 ): Outcome {
-  const error = value === undefined || value === null ? withoutValue(thrown) : thrown;
+  const error =
+    thrown instanceof UnknownMetric
+      ? withNames(thrown, metrics)
+      : value === undefined || value === null
+        ? withoutValue(thrown)
+        : thrown;
   const mistake =
     error instanceof UnknownMetric
       ? "unknown_metric"
@@ -73,6 +78,15 @@ function hinted(
   return new ValueOutOfDomain(
     `${error.message}: ${listing.join(", ")}${suffix}${meant(names, value)}`,
   );
+}
+
+/** An error about a name that the bundle lacks, with the names that it has of that kind. */
+function withNames(error: UnknownMetric, metrics: ReadonlyMap<string, Metric>): UnknownMetric {
+  const [, kind] = /^the bundle has no (\w+) of this name$/.exec(error.message) ?? [];
+  const alike = [...metrics].filter(([, { model }]) => !model === (kind === "metric"));
+  const names = alike.map(([name]) => name).join(", ") || "none";
+  const remedy = `it has ${names}; pass the name first, then the value`;
+  return kind ? new UnknownMetric(`${error.message}; ${remedy}`) : error;
 }
 
 /**
