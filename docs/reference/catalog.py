@@ -10,9 +10,9 @@ from hubbub.authoring.auto_mechanism import own_fields
 from hubbub.authoring.crowds.crowd_table import FOLLOWING
 from hubbub.authoring.metrics_toml.catalog_file import Catalog
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
-from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_conflicts import PROMISE
 from hubbub.catalog.limits_and_budgets import Budget, Caps, Limits, Release
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.fields.field import CatalogField, fields_of

@@ -11,8 +11,8 @@ from hubbub.authoring.auto_mechanism import SOLE, own_fields
 from hubbub.authoring.crowds.crowd_table import FOLLOWING
 from hubbub.authoring.metrics_toml.catalog_file import Catalog
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
-from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_conflicts import PROMISE
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.fields.field import field_schema, fields_of, object_schema

@@ -21,7 +21,7 @@ from cryptography.exceptions import InvalidSignature
 
 from hubbub.bundles import Bundle
 from hubbub.client import Client, Outcome, client, startup
-from hubbub.client.state import journal
+from hubbub.client.state import payload_journal
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadPayload, BundleRefused, HubbubError, StateUnusable
 from hubbub.keys.opening_keys import read_opening_keys
@@ -107,7 +107,7 @@ class Room:
         """Temporary files and the user's folders are the room's, and journals are short."""
         with (
             mock.patch.object(tempfile, "tempdir", str(self._room / "tmp")),
-            mock.patch.object(journal, "_SIZE", 1 << 14),
+            mock.patch.object(payload_journal, "_SIZE", 1 << 14),
             mock.patch.object(client, "_STOP_SECONDS", 0.01),  # no other process sends
             mock.patch.object(startup, "read_bundle", self._read),
             mock.patch.object(platformdirs, "user_state_path", return_value=self._room / "home"),

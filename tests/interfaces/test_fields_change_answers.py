@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.authoring.auto_mechanism import own_fields
-from hubbub.catalog.auto_choice import AUTO
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.metric import Metric
 from hubbub.cli.main import main
 from hubbub.fields.field import fields_of

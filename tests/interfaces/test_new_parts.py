@@ -18,7 +18,7 @@ import hubbub.notebook
 from hubbub.analysis.fake_report_attacks import maximal_gain
 from hubbub.analysis.families import FAMILIES, draw, family_for
 from hubbub.authoring import read_catalog
-from hubbub.catalog.values.value_kinds import KINDS
+from hubbub.catalog.values.value_kind_registry import KINDS
 from hubbub.cli.main import main
 from hubbub.cli.terminal.answer_tables import show_estimates
 from hubbub.client import Outcome

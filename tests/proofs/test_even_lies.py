@@ -12,7 +12,7 @@ import pytest
 
 from hubbub.mechanisms import REGISTRY, AnyMechanism, OneHot, build
 from hubbub.mechanisms.even_lies import even_lies, lies_evenly
-from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.pairs_of_parts import PairedParts
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.proofs.enumeration import distribution

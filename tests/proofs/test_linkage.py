@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from hubbub.mechanisms import BitSource, Probability
-from hubbub.mechanisms.buckets import BucketFlips
+from hubbub.mechanisms.bucket_flips import BucketFlips
 from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.privacy.proofs.enumeration import Replay, distribution
 

@@ -13,8 +13,8 @@ from hubbub.mechanisms import (
     Totals,
     build,
 )
-from hubbub.mechanisms.pairs import PairedParts
-from hubbub.mechanisms.part_tables import cell_names, listed_parts, parts_of
+from hubbub.mechanisms.pairs_of_parts import PairedParts
+from hubbub.mechanisms.part_and_cell_names import cell_names, listed_parts, parts_of
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.mechanisms.projective_geometry import Incidence, primes
 from hubbub.mechanisms.pure_protocols import Pure

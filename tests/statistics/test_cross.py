@@ -27,8 +27,8 @@ from hubbub.analysis.estimators.consistency import tables
 from hubbub.analysis.families import draw, family_for
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
-from hubbub.mechanisms.pairs import PairedParts
-from hubbub.mechanisms.part_tables import listed_parts, tables_of
+from hubbub.mechanisms.pairs_of_parts import PairedParts
+from hubbub.mechanisms.part_and_cell_names import listed_parts, tables_of
 
 PARTS = ["workclass", "education", "occupation", "income"]
 

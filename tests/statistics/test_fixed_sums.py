@@ -20,7 +20,7 @@ from hubbub.authoring.crowds.crowd_values import (
     worst_variance,
 )
 from hubbub.catalog.crowds.crowd import Crowd, noise_of, sum_noise_of
-from hubbub.catalog.crowds.gaussian import mu_of_pure
+from hubbub.catalog.crowds.gaussian_privacy import mu_of_pure
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.privacy.exact_accountant import ExactAccountant, gaussian_mu

@@ -22,8 +22,8 @@ from hubbub.catalog import Crowd
 from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.mechanisms import KeyedBits, Totals
 from hubbub.mechanisms.even_lies import even_lies
-from hubbub.mechanisms.pairs import PairedParts
-from hubbub.mechanisms.part_tables import listed_parts
+from hubbub.mechanisms.pairs_of_parts import PairedParts
+from hubbub.mechanisms.part_and_cell_names import listed_parts
 from hubbub.privacy.exact_accountant import ExactAccountant
 from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_histogram import profile

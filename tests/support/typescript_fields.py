@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hubbub.catalog.epochs import EPOCH_SECONDS
+from hubbub.catalog.epochs_and_periods import EPOCH_SECONDS
 from hubbub.catalog.limits_and_budgets import Caps, Limits
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.learning import Learning

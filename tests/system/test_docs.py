@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from hubbub.authoring import read_with_promises
-from hubbub.catalog.values.value_kinds import KINDS
+from hubbub.catalog.values.value_kind_registry import KINDS
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.main import main, whole_parser
 from hubbub.installation.local_run import LocalRun, Ports

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import Metric
-from hubbub.catalog.crowds.gaussian import (
+from hubbub.catalog.crowds.gaussian_privacy import (
     crowd_cost,
     delta_of_mu,
     epsilon_of_mu,

@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.authoring import crowds_within
 from hubbub.catalog import Metric
-from hubbub.catalog.epochs import epochs_within
+from hubbub.catalog.epochs_and_periods import epochs_within
 from hubbub.client.ledger import Account, charge
 from hubbub.client.outcome import Outcome
 from hubbub.errors import CatalogInvalid

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_at, epoch_start
-from hubbub.catalog.epochs import epochs_within, grace_seconds, longest_epoch
+from hubbub.catalog.epochs_and_periods import epochs_within, grace_seconds, longest_epoch
 from hubbub.epochs import MONTH_SECONDS, begins, epoch_date, holding
 
 DAY = 86_400

@@ -16,8 +16,8 @@ from hubbub.authoring.auto_mechanism import own_fields
 from hubbub.authoring.metrics_toml import metric_table
 from hubbub.bundles import signed_bundle
 from hubbub.catalog import Budget, Metric, Release
-from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.limits_and_budgets import Caps, Limits
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.client import Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain

@@ -16,7 +16,7 @@ from hubbub.aggregator.access.access_file import read_access
 from hubbub.authoring import read_catalog
 from hubbub.bundles import open_bundle, read_bundle, signatures
 from hubbub.bundles.encoding import read_json
-from hubbub.catalog.values.value_kinds import numeric_kinds
+from hubbub.catalog.values.value_kind_registry import numeric_kinds
 from hubbub.cli.commands.rappor import read_collection
 from hubbub.cli.main import main
 from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates

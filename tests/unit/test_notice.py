@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.bundles import Notice, open_notice
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.key_handover import hand_over
-from hubbub.bundles.notice import LARGEST_NOTICE_BYTES, Step
+from hubbub.bundles.reduction_notice import LARGEST_NOTICE_BYTES, Step
 from hubbub.cli.main import main
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock, TryAgain
 from hubbub.client.reporter import Reporter

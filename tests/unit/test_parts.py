@@ -16,8 +16,8 @@ from hubbub.client import Outcome
 from hubbub.client.testing import memory_client
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import build
-from hubbub.mechanisms.pairs import PairedParts
-from hubbub.mechanisms.part_tables import cell_names, listed_parts, parts_of
+from hubbub.mechanisms.pairs_of_parts import PairedParts
+from hubbub.mechanisms.part_and_cell_names import cell_names, listed_parts, parts_of
 from hubbub.programs.text_files import csv_rows
 from hubbub.signing.testing import make_bundle
 from hubbub.simulation.people_file import read_truth

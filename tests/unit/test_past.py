@@ -11,7 +11,7 @@ import pytest
 from hubbub.authoring import read_catalog
 from hubbub.authoring.code_modules import python_module, typescript_module
 from hubbub.bundles import Bundle
-from hubbub.catalog.values.past_kinds import AGAIN, FIRST_OF_28, FIRST_OF_WEEK
+from hubbub.catalog.values.event_history_kinds import AGAIN, FIRST_OF_28, FIRST_OF_WEEK
 from hubbub.cli.main import main
 from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.state.contract import State

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hubbub.catalog.plain_value import as_python
+from hubbub.catalog.plain_python_value import as_python
 
 
 class OfNumpy:

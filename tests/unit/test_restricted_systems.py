@@ -19,7 +19,7 @@ import pytest
 
 from hubbub.client import Client, Outcome, TryAgain, default_client, files, transport_to
 from hubbub.client import client as sdk
-from hubbub.client.state.journal import Journal
+from hubbub.client.state.payload_journal import Journal
 from hubbub.errors import BundleRefused, StateUnusable
 from tests.support.bundles import Signed
 from tests.support.http_shuffler import http_shuffler
@@ -330,7 +330,7 @@ def test_reports_without_a_journal_that_cannot_be_stored_are_dropped_at_close(
         raise OSError(errno.ENOSPC, "no space left on device")
 
     if not has_journal:
-        monkeypatch.setattr("hubbub.client.state.journal.Journal", no_room)
+        monkeypatch.setattr("hubbub.client.state.payload_journal.Journal", no_room)
     monkeypatch.setattr(files, "_SHORTEST_SECONDS", 0.01)
     folder = tmp_path / "state"
     client = Client.from_bundle(

@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from docs.reference.catalog_schema import catalog_schema
-from hubbub.catalog.auto_choice import AUTO
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms import REGISTRY
 from tests.architecture.test_house import ROOT, TRACKED

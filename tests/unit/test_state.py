@@ -22,8 +22,8 @@ from hubbub.client import Bounds, FolderState, MemoryState, State
 from hubbub.client.ledger import Account
 from hubbub.client.state.consent import Consent
 from hubbub.client.state.contract import SENT, Dropped, OutboxEntry, PendingPayload
-from hubbub.client.state.journal import Journal, orphans
-from hubbub.client.state.witness import StateMoment, Witnesses
+from hubbub.client.state.payload_journal import Journal, orphans
+from hubbub.client.state.rollback_witness import StateMoment, Witnesses
 from hubbub.errors import StateUnusable
 from tests.support.bundles import Signed
 from tests.support.devices import state_in
@@ -464,7 +464,7 @@ def test_without_a_journal_no_entry_is_taken_for_another_processs(
     def no_room(_folder: Path, _number: int) -> Journal:
         raise OSError(errno.ENOSPC, "no space left on device")
 
-    monkeypatch.setattr("hubbub.client.state.journal.Journal", no_room)
+    monkeypatch.setattr("hubbub.client.state.payload_journal.Journal", no_room)
     for start in range(1, 4):
         state = FolderState(tmp_path / "s")
         assert _enter(state, entry_of("homepage", TODAY + start)) == []
@@ -700,7 +700,9 @@ def test_without_locks_and_a_usable_folder_no_report_leaves(
     tmp_path: Path, entry_of: EntryOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr("hubbub.client.state.witness.sys", SimpleNamespace(platform="win32"))
+    monkeypatch.setattr(
+        "hubbub.client.state.rollback_witness.sys", SimpleNamespace(platform="win32")
+    )
     state = MemoryState(witnesses=Witnesses(tmp_path / "s"))
     assert not state.device_state().may_send
     with pytest.raises(StateUnusable):

@@ -18,7 +18,7 @@ from hubbub.aggregator.query.metric_answer import notes
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.catalog import Metric
 from hubbub.catalog.discovery import spoken
-from hubbub.catalog.values.value_kinds import kind_named
+from hubbub.catalog.values.value_kind_registry import kind_named
 from hubbub.client import Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain

@@ -14,11 +14,11 @@ from math import sqrt
 from typing import Any, Final
 
 from hubbub.authoring.rank_errors import RANK_VARIANCES, USUAL_PERCENTILES, rank_error
-from hubbub.catalog.auto_choice import AUTO, UNKNOWN, Choice, Option
 from hubbub.catalog.crowds.central_conflicts import PROMISE
+from hubbub.catalog.mechanism_choice import AUTO, UNKNOWN, Choice, Option
 from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.values.value_kind import Complain
-from hubbub.catalog.values.value_kinds import kind_named
+from hubbub.catalog.values.value_kind_registry import kind_named
 from hubbub.errors import BadParameter
 from hubbub.fields.field import REQUIRED, CatalogField, Entry, fields_of, setting, settings
 from hubbub.fields.kinds import in_interval, integer, number
@@ -26,7 +26,7 @@ from hubbub.fields.rules import is_whole
 from hubbub.mechanisms import AnyMechanism, build, described_parameters, names_of, parameters
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.number_range import MAX_FINE_BUCKETS, PLACES
-from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.pairs_of_parts import PairedParts
 from hubbub.mechanisms.privset import PrivSet
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.mechanisms.tree import PrefixTree

@@ -10,7 +10,7 @@ from hubbub.authoring.metrics_toml.catalog_file import Catalog
 from hubbub.catalog import Metric
 from hubbub.catalog.experiments import experiments_of
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.values.value_kinds import kind_named
+from hubbub.catalog.values.value_kind_registry import kind_named
 from hubbub.errors import BadParameter
 
 FIRST_LINES: Final = {

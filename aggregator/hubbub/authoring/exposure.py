@@ -10,8 +10,8 @@ from math import floor
 from typing import TYPE_CHECKING
 
 from hubbub.authoring.crowds.accountant import Accountant
-from hubbub.catalog.crowds.gaussian import crowd_cost, room_of, spent_of
-from hubbub.catalog.epochs import days_at_most, epochs_within, spans_within
+from hubbub.catalog.crowds.gaussian_privacy import crowd_cost, room_of, spent_of
+from hubbub.catalog.epochs_and_periods import days_at_most, epochs_within, spans_within
 from hubbub.catalog.limits_and_budgets import SPANS, Caps
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.model_metric import judging

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hubbub.bundles.encoding import MALFORMED, from_text, to_text
 from hubbub.bundles.opening_keys import OpeningKey, OpeningKeyPublic
 from hubbub.bundles.signatures import KEY_BYTES
-from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at
+from hubbub.catalog.epochs_and_periods import EPOCH_SECONDS, closing_time, epoch_at
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.keys.operator import OPERATOR, read, read_secret, write_operator_key
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file

@@ -12,7 +12,7 @@ from typing import Final
 from hubbub.analysis.families import family_for
 from hubbub.authoring import Catalog, crowds_within, exposure
 from hubbub.catalog import SPANS, Metric, days_of_period
-from hubbub.catalog.values.past_kinds import PastKind
+from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.errors.message_words import nats
 from hubbub.fields.field import fields_of
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled

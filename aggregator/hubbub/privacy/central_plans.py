@@ -23,14 +23,14 @@ from hubbub.authoring.crowds.crowd_values import (
 )
 from hubbub.authoring.crowds.crowd_vector_epsilon import planned_vectors
 from hubbub.catalog import Crowd
-from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_conflicts import CROWD_TREE
 from hubbub.catalog.crowds.crowd import CROWD_PARTS, NOISE
 from hubbub.catalog.crowds.noise_dummies import can_seal
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_lies import even_lies
-from hubbub.mechanisms.part_tables import tables_of
+from hubbub.mechanisms.part_and_cell_names import tables_of
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.exact_accountant import ExactAccountant, crowd_of_promise
 from hubbub.privacy.metric_draft import MetricDraft

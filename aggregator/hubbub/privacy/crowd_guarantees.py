@@ -8,7 +8,7 @@ from hubbub.analysis.binomials import binomial_quantile
 from hubbub.authoring.crowds.accountant import devices_at_least, named_dummies, reports_at_least
 from hubbub.catalog import Crowd, Metric
 from hubbub.catalog.crowds.noise_dummies import value_noise
-from hubbub.catalog.epochs import days_at_most
+from hubbub.catalog.epochs_and_periods import days_at_most
 from hubbub.catalog.models.model_metric import codes_of_round, judging
 from hubbub.mechanisms import AnyMechanism, Memoized
 from hubbub.mechanisms.even_lies import even_lies

@@ -7,7 +7,7 @@ from typing import Final
 
 from hubbub.authoring import exposure
 from hubbub.catalog import SPANS, Metric
-from hubbub.catalog.values.past_kinds import PastKind
+from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.errors import HubbubError
 from hubbub.errors.message_words import nats
 

@@ -8,7 +8,7 @@ from typing import Final
 from hubbub.authoring.crowds.accountant import sum_scale
 from hubbub.catalog import Crowd
 from hubbub.catalog.crowds.crowd import DEVICES, NOISE
-from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
+from hubbub.catalog.crowds.gaussian_privacy import LEFT_OUT, delta_of_mu, mu_of_pure
 from hubbub.catalog.crowds.noise_dummies import can_seal
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MIN_EPSILON

@@ -14,7 +14,7 @@ from typing import Final
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.authoring.crowds.accountant import COUNTS_PART, sum_scale
 from hubbub.catalog.crowds.crowd import MIN_SCALE, noise_of, sum_noise_of
-from hubbub.catalog.crowds.gaussian import mu_within
+from hubbub.catalog.crowds.gaussian_privacy import mu_within
 from hubbub.errors import BadParameter
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch

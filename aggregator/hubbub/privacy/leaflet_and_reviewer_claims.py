@@ -12,7 +12,7 @@ from typing import Final
 
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
-from hubbub.catalog.values.past_kinds import PastKind
+from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.errors.message_words import nats
 from hubbub.privacy.card import card, max_posterior
 from hubbub.privacy.epsilon_words_and_advice import verdict

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric, grace_seconds
-from hubbub.catalog.values.past_kinds import PastKind
+from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.errors.message_words import nats
 from hubbub.privacy.card import card, public_fields
 from hubbub.privacy.epsilon_words_and_advice import verdict

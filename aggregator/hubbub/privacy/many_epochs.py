@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hubbub.analysis.binomials import likely, pmf
-from hubbub.catalog.crowds.gaussian import epsilon_of_mu, mu_within
+from hubbub.catalog.crowds.gaussian_privacy import epsilon_of_mu, mu_within
 from hubbub.errors import BadParameter
 from hubbub.privacy.noise_dummies_account import law_of, sum_losses
 from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch

@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.mechanisms import names_of
-from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.pairs_of_parts import PairedParts
 from hubbub.mechanisms.privset import PrivSet
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 

@@ -10,7 +10,7 @@ from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.metric_promise import Promise, merge_promises
 from hubbub.catalog.breakdown import missing_values
-from hubbub.catalog.cover import NONE
+from hubbub.catalog.default_and_cover import NONE
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.list_versions import digests_of, is_list
 from hubbub.catalog.values.value_kind import OTHER

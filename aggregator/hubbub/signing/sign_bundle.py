@@ -12,11 +12,11 @@ from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.key_handover import Handover
 from hubbub.bundles.model_state import LARGEST_MODELS_BYTES, ModelState
-from hubbub.bundles.notice import LARGEST_NOTICE_BYTES, Notice
+from hubbub.bundles.reduction_notice import LARGEST_NOTICE_BYTES, Notice
 from hubbub.bundles.signatures import as_line, sign_lines
 from hubbub.bundles.signed_bundle import VERSION_OF_GROWN, VERSION_OF_TOKENS
 from hubbub.catalog.crowds.noise_dummies import count_noise, value_noise
-from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
+from hubbub.catalog.epochs_and_periods import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter
 from hubbub.fields.field import dumped

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle, OpeningKey, open_bundle
 from hubbub.catalog import EPOCH_SECONDS, Crowd
-from hubbub.catalog.crowds.gaussian import mu_of_pure
+from hubbub.catalog.crowds.gaussian_privacy import mu_of_pure
 from hubbub.keys.opening_keys import new_periods
 from hubbub.signing.sign_bundle import sign_bundle
 

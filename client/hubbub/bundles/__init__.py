@@ -6,8 +6,8 @@ models accompany it, and a transparency log proves that every device gets the sa
 
 from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.metric_promise import Promise
-from hubbub.bundles.notice import Notice, open_notice
 from hubbub.bundles.opening_keys import OpeningKey, OpeningKeyPublic, key_at
+from hubbub.bundles.reduction_notice import Notice, open_notice
 from hubbub.bundles.signed_bundle import open_bundle, read_bundle
 
 __all__ = [

@@ -11,9 +11,9 @@ from hubbub.bundles.key_handover import Handover, line_of
 from hubbub.bundles.metric_promise import Promise
 from hubbub.bundles.opening_keys import OpeningKeyPublic, is_development
 from hubbub.catalog.breakdown import conditions_in, streams_of
-from hubbub.catalog.cover import uncovered
+from hubbub.catalog.default_and_cover import uncovered
 from hubbub.catalog.discovery import finder_of
-from hubbub.catalog.epochs import MINUTE
+from hubbub.catalog.epochs_and_periods import MINUTE
 from hubbub.catalog.experiments import Experiment, clashes, experiments_of
 from hubbub.catalog.limits_and_budgets import Budget, Caps
 from hubbub.catalog.metric import Metric, versions_of

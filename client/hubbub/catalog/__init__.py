@@ -5,7 +5,7 @@ metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle-
 
 from hubbub.catalog.breakdown import UNLISTED, cell_of, conditions_in
 from hubbub.catalog.crowds.crowd import Crowd
-from hubbub.catalog.epochs import (
+from hubbub.catalog.epochs_and_periods import (
     EPOCH_SECONDS,
     WRITTEN_EPOCHS,
     closing_time,

@@ -7,7 +7,7 @@ same metric, "plugin/tree", so its limits and account are shared.
 from dataclasses import replace
 from typing import Any, Final
 
-from hubbub.catalog.plain_value import as_python
+from hubbub.catalog.plain_python_value import as_python
 from hubbub.catalog.values.list_versions import FINDER, is_list
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds

@@ -7,30 +7,30 @@ from datetime import date
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from hubbub.catalog.auto_choice import AUTO, CHOICE, Choice
 from hubbub.catalog.breakdown import BREAKDOWN, Rules, streams_of
-from hubbub.catalog.cover import DEFAULT, refusal_of_default
 from hubbub.catalog.crowds.crowd import EPSILON, Crowd
+from hubbub.catalog.default_and_cover import DEFAULT, refusal_of_default
 from hubbub.catalog.discovery import DISCOVER, loss_of_either
-from hubbub.catalog.epochs import PERIOD, REPORT_ON, SAMPLING
+from hubbub.catalog.epochs_and_periods import PERIOD, REPORT_ON, SAMPLING
 from hubbub.catalog.experiments import EXPERIMENT, Experiment
 from hubbub.catalog.limits_and_budgets import RELEASE, Caps, Limits, Release
+from hubbub.catalog.mechanism_choice import AUTO, CHOICE, Choice
 from hubbub.catalog.metric_checks import check_fields, refuse_large_batch, refuse_uneven_lies
 from hubbub.catalog.models.model_metric import EPOCH, MODEL, loss_of_judging
-from hubbub.catalog.plain_value import as_python
+from hubbub.catalog.plain_python_value import as_python
+from hubbub.catalog.values.event_history_kinds import RATE, STEPS, WEEKS, Ratio
 from hubbub.catalog.values.list_versions import GROWN, digests_of, list_names, tier_of
 from hubbub.catalog.values.part_values import OUTSIDE, PARTS, RANGES, PartRange, code_of, size_of
-from hubbub.catalog.values.past_kinds import RATE, STEPS, WEEKS, Ratio
 from hubbub.catalog.values.sets_and_vectors import COORDINATES
 from hubbub.catalog.values.value_kind import ValueKind
-from hubbub.catalog.values.value_kinds import KINDS, kind_named
+from hubbub.catalog.values.value_kind_registry import KINDS, kind_named
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import Entry, dumped, part, setting, settings, table_of
 from hubbub.fields.frozen import set_derived
 from hubbub.fields.rules import metric_name_of
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, build, parameters
-from hubbub.mechanisms.part_tables import parts_of
+from hubbub.mechanisms.part_and_cell_names import parts_of
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.sealing.hpke import KEMS, SEAL_BYTES, X25519, Kem
 

@@ -2,22 +2,22 @@
 
 from typing import Any, Final
 
-from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.cover import cover_conflicts
 from hubbub.catalog.crowds.central_conflicts import central_conflicts
+from hubbub.catalog.default_and_cover import cover_conflicts
 from hubbub.catalog.discovery import check_discovery
-from hubbub.catalog.epochs import period_conflicts
+from hubbub.catalog.epochs_and_periods import period_conflicts
 from hubbub.catalog.experiments import check_experiment
 from hubbub.catalog.limits_and_budgets import conflicts
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.models.model_metric import check_model
 from hubbub.catalog.values.list_versions import STREAM, check_grown
 from hubbub.catalog.values.part_values import check_ranges
-from hubbub.catalog.values.value_kinds import check_family
+from hubbub.catalog.values.value_kind_registry import check_family
 from hubbub.errors import BadParameter
 from hubbub.fields.field import check
 from hubbub.fields.rules import NAME
 from hubbub.mechanisms import REGISTRY, AnyMechanism
-from hubbub.mechanisms.part_tables import cell_names
+from hubbub.mechanisms.part_and_cell_names import cell_names
 from hubbub.sealing.hpke import SEAL_BYTES, X25519, Kem
 
 # A batch is sent as one message; the services refuse larger messages.

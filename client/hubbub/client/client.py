@@ -26,7 +26,7 @@ from hubbub.client.lazy_log import warn
 from hubbub.client.mistakes_and_counters import Diagnostics, Mistakes, OnDrop
 from hubbub.client.outcome import Outcome
 from hubbub.client.prevented_start import NO_BUNDLE, is_prevented, is_strict, no_state, reason_of
-from hubbub.client.public_values import Public, PublicValues
+from hubbub.client.public_field_values import Public, PublicValues
 from hubbub.client.reentry_and_forks import (
     NoReentryLock,
     check_stack,

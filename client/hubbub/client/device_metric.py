@@ -5,8 +5,8 @@ from datetime import UTC, datetime, time, timedelta
 
 from hubbub.bundles import Bundle, Notice, open_notice
 from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period
+from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.catalog.values.list_versions import FINDER
-from hubbub.catalog.values.past_kinds import PastKind
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import DeviceMemo

@@ -12,7 +12,7 @@ from math import inf
 from typing import Any, Final, Self
 
 from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric, days_at_most, days_of_period
-from hubbub.catalog.crowds.gaussian import crowd_cost, room_of
+from hubbub.catalog.crowds.gaussian_privacy import crowd_cost, room_of
 from hubbub.client.outcome import Outcome
 from hubbub.epochs import begins
 
@@ -57,7 +57,7 @@ class Account:
         days: privacy loss by the last day of the epoch, for the caps over all metrics.
         central: upper bound on the loss for an observer who sees only whole shuffled epochs: the
             sum of the central promises, and of the local loss of reports without one.
-        crowds: like `days`, of crowds, as mu squared (hubbub.catalog.crowds.gaussian), if the
+        crowds: like `days`, of crowds, as mu squared (catalog/crowds/gaussian_privacy.py), if the
             catalog caps them.
         filled: epochs above the floor for which only a filler was sent (`cover`).
     """

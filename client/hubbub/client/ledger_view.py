@@ -7,12 +7,12 @@ from typing import Final
 
 from hubbub.bundles import Bundle
 from hubbub.bundles.bundle import Runs
-from hubbub.bundles.notice import Notice
+from hubbub.bundles.reduction_notice import Notice
 from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric, conditions_in, days_of_period, epoch_at
-from hubbub.catalog.crowds.gaussian import spent_of
+from hubbub.catalog.crowds.gaussian_privacy import spent_of
 from hubbub.catalog.payload_meanings import meanings_of
-from hubbub.client.cover import FILLER
 from hubbub.client.device_metric import stored_notice
+from hubbub.client.epochs_to_cover import FILLER
 from hubbub.client.ledger import crowds_since, reported_of
 from hubbub.client.state.contract import PayloadRecord
 from hubbub.client.state.device_state import DeviceState, own_counts_of

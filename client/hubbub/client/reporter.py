@@ -14,14 +14,14 @@ from hubbub.catalog import Metric, closing_time, epoch_at, epoch_start
 from hubbub.catalog.discovery import spoken
 from hubbub.catalog.experiments import experiment_named
 from hubbub.catalog.payload_meanings import label_of
-from hubbub.client.cover import FILLER, OF_THE_DEVICE, fills
 from hubbub.client.device_metric import AskedMetric, Questions
+from hubbub.client.epochs_to_cover import FILLER, OF_THE_DEVICE, fills
 from hubbub.client.event_count_reports import due, settled_epochs
 from hubbub.client.learner import Learner
 from hubbub.client.ledger import charge
 from hubbub.client.mistakes_and_counters import Diagnostics, find_named, unreadable
 from hubbub.client.outcome import Outcome
-from hubbub.client.public_values import PublicValues
+from hubbub.client.public_field_values import PublicValues
 from hubbub.client.reentry_and_forks import NoReentryLock
 from hubbub.client.state.contract import DISABLED, Dropped, PendingPayload, State
 from hubbub.client.state.device_state import DeviceState, Event, own_count

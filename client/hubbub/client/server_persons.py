@@ -20,14 +20,14 @@ from typing import Any, Final, Protocol, TypeVar
 
 from hubbub.bundles import Bundle
 from hubbub.catalog import closing_time
-from hubbub.catalog.values.past_kinds import PastKind
+from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.client.clock import Clock
 from hubbub.client.delivery.outbox_entry import Entering
 from hubbub.client.ledger import FOREIGN, Account, load_accounts
 from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.mistakes_and_counters import Diagnostics, Mistakes
 from hubbub.client.outcome import Outcome
-from hubbub.client.public_values import Public, PublicValues
+from hubbub.client.public_field_values import Public, PublicValues
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import check_arguments, epsilon_limit
 from hubbub.client.state.consent import Consent

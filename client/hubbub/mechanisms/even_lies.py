@@ -32,7 +32,7 @@ from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.mechanism import AnyMechanism
-from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.pairs_of_parts import PairedParts
 from hubbub.mechanisms.probability import log_at_least
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.vector_codes import VectorCodes

@@ -16,7 +16,7 @@ from dataclasses import field
 
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import string_hashing
-from hubbub.mechanisms.drawn_group import Grouped
+from hubbub.mechanisms.grouped_mechanism import Grouped
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.random_bits import BitSource
 from hubbub.mechanisms.string_hashing import encoded, position

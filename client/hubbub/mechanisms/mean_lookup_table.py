@@ -30,8 +30,8 @@ from typing import Final
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import number_range
 from hubbub.mechanisms.layout import Estimates, Totals
+from hubbub.mechanisms.near_outcomes import Window, Windowed
 from hubbub.mechanisms.number_range import Range
-from hubbub.mechanisms.outcome_window import Window, Windowed
 from hubbub.mechanisms.probability import DIGITS, exp_at_most
 
 # Per row: epsilon, width, steps, and the outputs as a function of the outcome's place t in [-1, 1]:

@@ -24,8 +24,8 @@ from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import number_range
 from hubbub.mechanisms.layout import Estimates, Totals
 from hubbub.mechanisms.mechanism import check_whole, whole
+from hubbub.mechanisms.near_outcomes import Window, Windowed
 from hubbub.mechanisms.number_range import MAX_BUCKETS, Range
-from hubbub.mechanisms.outcome_window import Window, Windowed
 from hubbub.mechanisms.probability import DIGITS, exp_at_most
 
 

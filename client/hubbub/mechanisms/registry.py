@@ -11,7 +11,7 @@ from hubbub.mechanisms.mechanism import AnyMechanism, Parameter, described
 
 if TYPE_CHECKING:  # Freezers of apps, such as PyInstaller, include modules that they find here.
     from hubbub.mechanisms import (  # noqa: F401
-        buckets,
+        bucket_flips,
         cms,
         grr,
         haar,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # Freezers of apps, such as PyInstaller, include modules that
         mean_lookup_table,
         mean_one_bit,
         mean_piecewise,
-        pairs,
+        pairs_of_parts,
         privset,
         projective,
         rappor,
@@ -53,14 +53,14 @@ _HOMES: Final = {
     "mean.one_bit": ("mean_one_bit", "OneBitMean"),
     "mean.piecewise": ("mean_piecewise", "PiecewiseMean"),
     "mean.table": ("mean_lookup_table", "TableMean"),
-    "buckets": ("buckets", "BucketFlips"),
+    "buckets": ("bucket_flips", "BucketFlips"),
     "long.grr": ("longitudinal_grr", "LongitudinalGrr"),
     "long.unary": ("longitudinal_unary", "LongitudinalUnary"),
     "long.hash": ("longitudinal_hash", "LongitudinalHash"),
     "wave": ("wave", "SquareWave"),
     "haar": ("haar", "HaarResponse"),
     "tree": ("tree", "PrefixTree"),
-    "pairs": ("pairs", "PairedParts"),
+    "pairs": ("pairs_of_parts", "PairedParts"),
     "privset": ("privset", "PrivSet"),
     "vector.codes": ("vector_codes", "VectorCodes"),
 }

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
-from hubbub.mechanisms.drawn_group import Grouped
+from hubbub.mechanisms.grouped_mechanism import Grouped
 from hubbub.mechanisms.mechanism import MAX_CELLS, check_whole, whole
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.string_bits import Spelled, read, spell

@@ -19,8 +19,8 @@ from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import number_range, pure_protocols
 from hubbub.mechanisms.layout import Estimates, Totals
 from hubbub.mechanisms.mechanism import check_whole
+from hubbub.mechanisms.near_outcomes import Window, Windowed
 from hubbub.mechanisms.number_range import Range
-from hubbub.mechanisms.outcome_window import Window, Windowed
 from hubbub.mechanisms.probability import exp_at_most
 
 

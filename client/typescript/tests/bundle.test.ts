@@ -4,7 +4,7 @@ import test from "node:test";
 import { metricOf, openBundle, type Bundle } from "../src/catalog/bundle.js";
 import { spelledOf } from "../src/catalog/definition.js";
 import { fromText, toText } from "../src/catalog/encoding.js";
-import { muWithin } from "../src/catalog/gaussian.js";
+import { muWithin } from "../src/catalog/gaussian_privacy.js";
 import { metricFrom } from "../src/catalog/metric.js";
 import { streamWithin } from "../src/catalog/tiers.js";
 import { samplingOf } from "../src/catalog/sampling.js";

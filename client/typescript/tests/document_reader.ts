@@ -5,7 +5,7 @@
 import { createInterface } from "node:readline";
 
 import { metricOf, openBundle } from "../src/catalog/bundle.js";
-import { openNotice } from "../src/catalog/notice.js";
+import { openNotice } from "../src/catalog/reduction_notice.js";
 import { BundleRefused, ValueOutOfDomain } from "../src/errors.js";
 
 async function promisedBy(operator: string, kind: string, signed: string): Promise<unknown> {

@@ -5,7 +5,7 @@ import { ErrorCode, OpenFeature } from "@openfeature/web-sdk";
 
 import { Arms } from "../examples/openfeature.js";
 import { openBundle } from "../src/catalog/bundle.js";
-import { openNotice } from "../src/catalog/notice.js";
+import { openNotice } from "../src/catalog/reduction_notice.js";
 import { Client } from "../src/client/client.js";
 import { newDevice } from "../src/client/device.js";
 import { MemoryStorage } from "../src/client/memory.js";

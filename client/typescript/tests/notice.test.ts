@@ -4,7 +4,7 @@ import test from "node:test";
 
 import { metricOf, openBundle } from "../src/catalog/bundle.js";
 import { toText } from "../src/catalog/encoding.js";
-import { follows, NoticeRefused, openNotice } from "../src/catalog/notice.js";
+import { follows, NoticeRefused, openNotice } from "../src/catalog/reduction_notice.js";
 import { samplingOf } from "../src/catalog/sampling.js";
 import { Client, type Options } from "../src/client/client.js";
 import { MemoryStorage } from "../src/client/memory.js";

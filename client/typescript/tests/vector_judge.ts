@@ -5,7 +5,7 @@ import { metricOf, openBundle, type Bundle } from "../src/catalog/bundle.js";
 import { dummiesOf } from "../src/catalog/dummies.js";
 import { toText } from "../src/catalog/encoding.js";
 import { epochAt, epochStart } from "../src/catalog/epochs.js";
-import { openNotice } from "../src/catalog/notice.js";
+import { openNotice } from "../src/catalog/reduction_notice.js";
 import { samplingOf } from "../src/catalog/sampling.js";
 import { memoOf } from "../src/client/memo.js";
 import { MemoryStorage } from "../src/client/memory.js";

@@ -13,7 +13,7 @@ from hubbub.bundles.model_state import ModelState
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS, OpeningKeyPublic, is_development
 from hubbub.bundles.tokens import TokenIssuer
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start
-from hubbub.catalog.epochs import days_at_most
+from hubbub.catalog.epochs_and_periods import days_at_most
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.keys.issuer import read_gateway, read_token_public
 from hubbub.keys.opening_keys import read_public_keys, write_new_keys

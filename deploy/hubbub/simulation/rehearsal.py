@@ -26,7 +26,7 @@ from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.crowds.noise_dummies import count_noise, value_noise
 from hubbub.catalog.discovery import counting
-from hubbub.catalog.values.past_kinds import Activity, Retention
+from hubbub.catalog.values.event_history_kinds import Activity, Retention
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals

@@ -11,7 +11,7 @@ from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.comparisons.order_confidence import top
 from hubbub.analysis.families import draw, draw_epochs, family_for
 from hubbub.mechanisms import AnyMechanism, Totals, build
-from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.pairs_of_parts import PairedParts
 from tests.statistics.calibration.shapes import Shape, built, equal, sure, two_levels, zipf
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 

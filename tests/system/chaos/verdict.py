@@ -12,7 +12,7 @@ import redis
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring.crowds.accountant import gathered
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.client.cover import FILLER
+from hubbub.client.epochs_to_cover import FILLER
 from hubbub.client.state.contract import SENT
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import ServiceUnavailable

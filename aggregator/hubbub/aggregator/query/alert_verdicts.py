@@ -20,7 +20,7 @@ from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.catalog import Metric
 from hubbub.catalog.alerts import Alert
-from hubbub.catalog.values.past_kinds import Rate, Retention
+from hubbub.catalog.values.event_history_kinds import Rate, Retention
 from hubbub.query_results.answer_table import End, number_text
 
 

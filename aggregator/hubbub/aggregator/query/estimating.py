@@ -23,7 +23,7 @@ from hubbub.analysis.uncertainty.intervals import anytime_confidence
 from hubbub.analysis.value_estimates import Mean
 from hubbub.authoring.crowds.accountant import expected_dummies, named_dummies
 from hubbub.catalog import Metric, reports_of_one
-from hubbub.catalog.values.past_kinds import PastKind
+from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.catalog.values.value_kind import OTHER
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals

@@ -31,7 +31,7 @@ from hubbub.analysis.comparisons.effect import (
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, reports_of_one
 from hubbub.catalog.experiments import Experiment, experiment_named
-from hubbub.catalog.values.past_kinds import Rate
+from hubbub.catalog.values.event_history_kinds import Rate
 from hubbub.errors import UnknownMetric
 from hubbub.errors.message_words import several
 from hubbub.query_results.answer_table import error_of, number_text

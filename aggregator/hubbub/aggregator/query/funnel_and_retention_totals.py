@@ -22,7 +22,7 @@ from hubbub.analysis.funnels_retention_and_rates import (
 )
 from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start, reports_of_one
-from hubbub.catalog.values.past_kinds import Activity, Funnel, Rate, Retention
+from hubbub.catalog.values.event_history_kinds import Activity, Funnel, Rate, Retention
 from hubbub.catalog.values.value_kind import ValueKind
 from hubbub.epochs import epoch_dates
 from hubbub.errors import BadParameter, TooFewEpochs

@@ -30,8 +30,8 @@ from hubbub.analysis.uncertainty.intervals import fieller, reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.errors.message_words import did_you_mean
-from hubbub.mechanisms.pairs import PairedParts
-from hubbub.mechanisms.part_tables import parts_of
+from hubbub.mechanisms.pairs_of_parts import PairedParts
+from hubbub.mechanisms.part_and_cell_names import parts_of
 
 # Chance that any cell is marked although the parts are independent.
 _DOUBT: Final = 0.05

@@ -12,7 +12,7 @@ from hubbub.analysis.families.draw_totals import numbers_of, vectors_of
 from hubbub.analysis.families.tiers_and_rows import Tier, tier_scales
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
-from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.pairs_of_parts import PairedParts
 from hubbub.mechanisms.projective_geometry import Incidence
 
 Counts = npt.NDArray[np.int64]

@@ -18,7 +18,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
-from hubbub.mechanisms.part_tables import tables_of
+from hubbub.mechanisms.part_and_cell_names import tables_of
 
 
 def norm_sub(estimates: Floats, reports: float) -> Floats:

@@ -23,8 +23,8 @@ from hubbub.analysis.families.tiers_and_rows import Columns, Tier
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
-from hubbub.mechanisms.pairs import PairedParts
-from hubbub.mechanisms.part_tables import cell_names
+from hubbub.mechanisms.pairs_of_parts import PairedParts
+from hubbub.mechanisms.part_and_cell_names import cell_names
 from hubbub.mechanisms.pure_protocols import report_variances
 
 _LISTED: Final = Listed()

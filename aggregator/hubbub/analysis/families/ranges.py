@@ -33,7 +33,7 @@ from hubbub.analysis.families.tiers_and_rows import Columns, Tier
 from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.analysis.value_estimates import ValueEstimates, mean_of
 from hubbub.mechanisms import Totals
-from hubbub.mechanisms.buckets import BucketFlips
+from hubbub.mechanisms.bucket_flips import BucketFlips
 from hubbub.mechanisms.haar import HaarResponse
 from hubbub.mechanisms.pure_protocols import Pure
 from hubbub.mechanisms.wave import SquareWave

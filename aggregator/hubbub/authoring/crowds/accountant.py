@@ -38,7 +38,7 @@ class Accountant(Protocol):
         """The largest local epsilon that keeps the promise, in nats."""
 
     def gaussian(self, promise: Crowd, categories: float, epsilon: float, groups: int = 1) -> float:
-        """The mu of a crowd whose reports have this local epsilon, as in gaussian.py."""
+        """The mu of a crowd whose reports have this local epsilon, as in gaussian_privacy.py."""
 
     def keeps(self, promise: Crowd, categories: float, epsilon: float, groups: int = 1) -> bool:
         """Whether a crowd of reports of this local epsilon keeps the promise."""

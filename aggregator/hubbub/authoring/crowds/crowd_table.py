@@ -13,7 +13,6 @@ from hubbub.authoring.crowds.crowd_values import (
     planned_strings,
 )
 from hubbub.authoring.crowds.crowd_vector_epsilon import planned_vectors
-from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_conflicts import (
     CROWD_NUMBERS,
     CROWD_STRINGS,
@@ -31,8 +30,9 @@ from hubbub.catalog.crowds.crowd import (
     Crowd,
 )
 from hubbub.catalog.crowds.noise_dummies import needs_all_parts
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.values.value_kind import Complain
-from hubbub.catalog.values.value_kinds import kind_named
+from hubbub.catalog.values.value_kind_registry import kind_named
 from hubbub.errors.message_words import install_with
 
 _DUMMIES: Final = (

@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.authoring.crowds.accountant import Accountant, Planned, sum_scale
-from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.central_conflicts import CROWD_STRINGS, CROWD_TREE
 from hubbub.catalog.crowds.crowd import CROWD_MEANS, CROWD_PARTS, MAX_SUM_SCALE, NOISE, Crowd
 from hubbub.catalog.crowds.noise_dummies import can_seal
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_lies import EvenLies, even_lies, lies_evenly

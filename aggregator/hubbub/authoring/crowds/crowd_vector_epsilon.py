@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.catalog.crowds.crowd import Crowd
-from hubbub.catalog.crowds.gaussian import epsilon_of_mu, mu_within
+from hubbub.catalog.crowds.gaussian_privacy import epsilon_of_mu, mu_within
 from hubbub.catalog.models.model_metric import bins_for
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.even_lies import even_lies, lies_evenly

@@ -20,7 +20,7 @@ from hubbub.authoring.table_reader import read_section
 from hubbub.bundles.bundle import Runs
 from hubbub.bundles.tokens import Tokens, unfetched, untokened
 from hubbub.catalog.breakdown import FIELD
-from hubbub.catalog.cover import COVER, uncovered
+from hubbub.catalog.default_and_cover import COVER, uncovered
 from hubbub.catalog.experiments import Experiment, clashes
 from hubbub.catalog.limits_and_budgets import Budget, Caps
 from hubbub.catalog.metric import Metric

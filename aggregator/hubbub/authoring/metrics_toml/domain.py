@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hubbub.catalog.auto_choice import AUTO
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.metric import DOMAINS
 from hubbub.catalog.values.part_values import RANGE, PartRange
 from hubbub.catalog.values.value_kind import Complain
-from hubbub.catalog.values.value_kinds import KINDS, LISTED
+from hubbub.catalog.values.value_kind_registry import KINDS, LISTED
 from hubbub.errors.message_words import similar
 from hubbub.fields.field import CatalogField
 from hubbub.mechanisms import REGISTRY, parameters

@@ -17,17 +17,17 @@ from hubbub.authoring.metrics_toml.domain import (
     table_with_domain,
 )
 from hubbub.authoring.table_reader import read_fields, refuse_unknown
-from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.cover import NONE
 from hubbub.catalog.crowds.central_conflicts import PROMISE
 from hubbub.catalog.crowds.crowd import Crowd
-from hubbub.catalog.epochs import period_conflicts
+from hubbub.catalog.default_and_cover import NONE
+from hubbub.catalog.epochs_and_periods import period_conflicts
 from hubbub.catalog.experiments import Experiment, experiment_named
 from hubbub.catalog.limits_and_budgets import Caps, Limits, conflicts
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.part_values import size_of
 from hubbub.catalog.values.value_kind import OTHER, Complain
-from hubbub.catalog.values.value_kinds import KINDS, LISTED, kind_named
+from hubbub.catalog.values.value_kind_registry import KINDS, LISTED, kind_named
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.fields.field import CatalogField, arguments_of, fields_of
 from hubbub.mechanisms import REGISTRY, is_number

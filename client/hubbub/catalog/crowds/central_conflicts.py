@@ -3,9 +3,9 @@
 from math import sqrt
 from typing import Any, Final
 
-from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.crowd import CROWD_LISTED, CROWD_MEANS, CROWD_PARTS, Crowd
 from hubbub.catalog.crowds.noise_dummies import count_conflicts, noise_conflicts
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.fields.field import fields_of
 from hubbub.mechanisms import build
 

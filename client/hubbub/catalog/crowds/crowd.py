@@ -4,8 +4,8 @@ from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
-from hubbub.catalog.auto_choice import AUTO
-from hubbub.catalog.epochs import PERIOD_KIND, days_at_most, epochs_within
+from hubbub.catalog.epochs_and_periods import PERIOD_KIND, days_at_most, epochs_within
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.errors import BadParameter
 from hubbub.errors.message_words import did_you_mean
 from hubbub.fields import kinds

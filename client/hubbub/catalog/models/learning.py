@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
-from hubbub.catalog.epochs import MINUTE, epoch_at
+from hubbub.catalog.epochs_and_periods import MINUTE, epoch_at
 from hubbub.catalog.models.model_features import Feature, features_of
-from hubbub.catalog.plain_value import as_python
+from hubbub.catalog.plain_python_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import check, setting, settings

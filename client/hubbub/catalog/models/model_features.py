@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, Self
 
-from hubbub.catalog.plain_value import as_python
+from hubbub.catalog.plain_python_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.frozen import frozen
 from hubbub.mechanisms import is_number

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
-from hubbub.catalog.epochs import MINUTE, WRITTEN_EPOCHS
+from hubbub.catalog.epochs_and_periods import MINUTE, WRITTEN_EPOCHS
 from hubbub.catalog.limits_and_budgets import Limits
 from hubbub.errors import BadParameter
 from hubbub.fields import kinds

@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hubbub.catalog.plain_value import as_python
+from hubbub.catalog.plain_python_value import as_python
 from hubbub.catalog.values.numbers import Number
-from hubbub.catalog.values.value_kinds import kind_named, numeric_kinds
+from hubbub.catalog.values.value_kind_registry import kind_named, numeric_kinds
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import Entry, check, entry, setting, settings, table_of
 from hubbub.fields.kinds import Kind
 from hubbub.fields.rules import is_text, is_writable
 from hubbub.mechanisms import REGISTRY
-from hubbub.mechanisms.part_tables import MAX_PARTS, listed_parts, parts_of
+from hubbub.mechanisms.part_and_cell_names import MAX_PARTS, listed_parts, parts_of
 
 if TYPE_CHECKING:
-    from hubbub.mechanisms.pairs import PairedParts
+    from hubbub.mechanisms.pairs_of_parts import PairedParts
 
 
 OUTSIDE: Final = entry(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar, Final
 
-from hubbub.catalog.plain_value import as_python
+from hubbub.catalog.plain_python_value import as_python
 from hubbub.catalog.values.value_kind import OTHER, Complain, ValueKind
 from hubbub.errors import BadParameter, NotListed, ValueOutOfDomain
 from hubbub.fields.field import Entry

@@ -21,7 +21,7 @@ Complain = Callable[[str, str], None]
 class ValueKind:
     """A listed value, a string or a number, as the mechanism takes it; base of the named kinds.
 
-    Each named kind overrides what differs in its own module, and has a line in value_kinds.py.
+    Each named kind overrides what differs in its module; value_kind_registry.py lists all kinds.
 
     FAMILY: the mechanism family that only this kind uses; None if there are several.
     NUMERIC: whether it is a number. LEAST: smallest number that exists, so that a range which

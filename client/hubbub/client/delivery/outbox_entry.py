@@ -9,7 +9,7 @@ from typing import Any, Final
 from hubbub.bundles import Bundle, OpeningKeyPublic, key_at
 from hubbub.catalog import Metric, epoch_start, late_from
 from hubbub.client.clock import Clock
-from hubbub.client.cover import FILLER, fills, other_tiers
+from hubbub.client.epochs_to_cover import FILLER, fills, other_tiers
 from hubbub.client.files import seconds_left
 from hubbub.client.mistakes_and_counters import Diagnostics
 from hubbub.client.reentry_and_forks import NoReentryLock

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from hubbub.bundles import Bundle, open_notice
 from hubbub.client.clock import Clock
-from hubbub.client.cover import WaitingReport, seconds_to_next, waiting_epochs
 from hubbub.client.delivery.outbox_entry import Entering
 from hubbub.client.delivery.waits import longest_soon, soon, uniform
 from hubbub.client.device_metric import stored_notice
+from hubbub.client.epochs_to_cover import WaitingReport, seconds_to_next, waiting_epochs
 from hubbub.client.files import limited_to, seconds_left
 from hubbub.client.mistakes_and_counters import Diagnostics
 from hubbub.client.reentry_and_forks import NoReentryLock

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from hubbub.bundles import Bundle
 from hubbub.catalog import epoch_at, epoch_start, late_from
 from hubbub.client.clock import Clock
-from hubbub.client.cover import waiting_epochs
 from hubbub.client.delivery.waits import soon
+from hubbub.client.epochs_to_cover import waiting_epochs
 from hubbub.client.mistakes_and_counters import Diagnostics
 from hubbub.client.reentry_and_forks import NoReentryLock
 from hubbub.client.state.contract import OutboxReport, State

@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from hubbub.catalog import Metric
-from hubbub.client.cover import FILLER, NOTHING, WaitingReport
+from hubbub.client.epochs_to_cover import FILLER, NOTHING, WaitingReport
 from hubbub.client.ledger import charge
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.device_state import DeviceState, Event

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hubbub.catalog import Metric
-from hubbub.client.cover import NOTHING, WaitingReport
+from hubbub.client.epochs_to_cover import NOTHING, WaitingReport
 from hubbub.client.files import resolved_folder
 from hubbub.client.state import ledger_tables, payload_queries
 from hubbub.client.state.consent import is_on, turned
@@ -34,9 +34,9 @@ from hubbub.client.state.contract import (
 )
 from hubbub.client.state.database import FILE_NAME, Damaged, Database
 from hubbub.client.state.device_state import DeviceState, Event
-from hubbub.client.state.journal import Notes, orphans
+from hubbub.client.state.payload_journal import Notes, orphans
 from hubbub.client.state.payload_queries import Rows
-from hubbub.client.state.witness_check import Watch
+from hubbub.client.state.rollback_check import Watch
 from hubbub.errors import StateUnusable
 
 if TYPE_CHECKING:

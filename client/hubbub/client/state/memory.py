@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hubbub.catalog import Metric
-from hubbub.client.cover import NOTHING, WaitingReport
+from hubbub.client.epochs_to_cover import NOTHING, WaitingReport
 from hubbub.client.lazy_log import warn
 from hubbub.client.ledger import forgotten
 from hubbub.client.state.consent import CONSENT_UNKNOWN, agreed, turned, unknown
@@ -39,8 +39,8 @@ from hubbub.client.state.contract import (
     settled_by,
 )
 from hubbub.client.state.device_state import DeviceState, Event
+from hubbub.client.state.rollback_witness import StateMoment, Witnesses, agree
 from hubbub.client.state.secret import SECRET_BYTES
-from hubbub.client.state.witness import StateMoment, Witnesses, agree
 from hubbub.errors import StateUnusable
 
 if TYPE_CHECKING:

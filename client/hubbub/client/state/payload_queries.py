@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from hubbub.client.cover import NOTHING, WaitingReport
+from hubbub.client.epochs_to_cover import NOTHING, WaitingReport
 from hubbub.client.state.contract import (
     DAMAGED,
     DISABLED,

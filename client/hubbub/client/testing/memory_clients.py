@@ -16,7 +16,7 @@ from hubbub.bundles import Bundle, read_bundle
 from hubbub.client.client import Client
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.outcome import Outcome
-from hubbub.client.public_values import Public
+from hubbub.client.public_field_values import Public
 from hubbub.client.server_persons import Person, Persons
 from hubbub.client.settings import Settings
 from hubbub.client.state.memory import MemoryState

@@ -236,7 +236,7 @@ function refuseTexts(values: readonly unknown[]): void {
 
 /**
  * Whether kind, edges, unit and similar fields fit the metric's mechanism, as check_kind() of
- * client/hubbub/catalog/values/value_kinds.py.
+ * client/hubbub/catalog/values/value_kind_registry.py.
  */
 export function fitsKind(entry: Table, takes: Mechanism["values"] | undefined): boolean {
   const { kind, outside, unit, values, model, beginnings } = entry;

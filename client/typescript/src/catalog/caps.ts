@@ -2,7 +2,7 @@
  * Caps: how much all metrics together may reveal about one person.
  *
  * The loss to observers of crowds is counted as Gaussian differential privacy, where the squares of
- * mu add up. As client/hubbub/catalog/crowds/gaussian.py.
+ * mu add up. As client/hubbub/catalog/crowds/gaussian_privacy.py.
  */
 import { number, table } from "./json.js";
 import { load } from "../loading.js";

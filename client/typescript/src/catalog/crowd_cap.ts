@@ -1,6 +1,6 @@
-/** The cap on the loss of all crowds of a year, as client/hubbub/catalog/crowds/gaussian.py. */
+/** The cap on a year's loss in all crowds, as client/hubbub/catalog/crowds/gaussian_privacy.py. */
 import type { CrowdCap } from "./caps.js";
-import { epsilonOf, muWithin } from "./gaussian.js";
+import { epsilonOf, muWithin } from "./gaussian_privacy.js";
 import { number, table, type Table } from "./json.js";
 
 const DELTA = 1e-8; // if the bundle has no value

@@ -1,7 +1,6 @@
 /**
  * Periods and breakdowns: on which day a device is asked, and which public fields split the
- * answers. As epochs.py and breakdown.py of client/hubbub/catalog. Loaded only if a bundle has
- * either.
+ * answers. As catalog/epochs_and_periods.py and catalog/breakdown.py. Loaded only if a bundle has either.
  */
 import { BadParameter, UnknownMetric } from "../errors.js";
 import { pick } from "../mechanisms/random_bits.js";

@@ -1,6 +1,6 @@
 /** Receives an operator's notice, which comes with answers. Loaded when a notice arrives. */
 import { signerOf } from "../catalog/bundle.js";
-import { follows, NoticeRefused, openNotice } from "../catalog/notice.js";
+import { follows, NoticeRefused, openNotice } from "../catalog/reduction_notice.js";
 import { StateUnusable } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import type { Sender } from "./sender.js";

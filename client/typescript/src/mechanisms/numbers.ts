@@ -1,7 +1,7 @@
 /**
  * Mechanisms over numbers in a range: `mean.one_bit`, `mean.piecewise`, `wave` and `buckets`.
  *
- * Sources and estimators: mean_one_bit.py, mean_piecewise.py, wave.py and buckets.py of
+ * Sources and estimators: mean_one_bit.py, mean_piecewise.py, wave.py and bucket_flips.py of
  * client/hubbub/mechanisms.
  */
 import { pick, type BitSource } from "./random_bits.js";

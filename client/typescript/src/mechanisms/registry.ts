@@ -9,7 +9,7 @@ import { hadamardResponse } from "./hadamard.js";
 import { longGrr, longHash, longUnary } from "./longitudinal.js";
 import { tableMean } from "./mean_lookup_table.js";
 import { bucketFlips, oneBitMean, piecewiseMean, squareWave } from "./numbers.js";
-import { pairedParts } from "./pairs.js";
+import { pairedParts } from "./pairs_of_parts.js";
 import { privSet } from "./privset.js";
 import { projectiveResponse } from "./projective.js";
 import type { Mechanism } from "./randomizer.js";

@@ -14,10 +14,10 @@ from typing import Final
 
 from hubbub.authoring.auto_mechanism import own_fields
 from hubbub.catalog import WRITTEN_EPOCHS, Metric
-from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.breakdown import FIELD
 from hubbub.catalog.experiments import Experiment
-from hubbub.catalog.values.value_kinds import numeric_kinds
+from hubbub.catalog.mechanism_choice import AUTO
+from hubbub.catalog.values.value_kind_registry import numeric_kinds
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.catalog_warnings import too_few_reports, too_short_lives, wide_rates
 from hubbub.cli.terminal.output import explain, say

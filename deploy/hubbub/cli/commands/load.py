@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hubbub.bundles import Bundle, read_bundle
-from hubbub.catalog.values.past_kinds import PastKind
+from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.cli.terminal.output import say, say_json, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.client import transport_to

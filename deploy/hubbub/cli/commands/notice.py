@@ -8,9 +8,9 @@ from typing import Final
 
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.encoding import to_text
-from hubbub.bundles.notice import LARGEST_NOTICE_BYTES, Notice, Step, open_notice
+from hubbub.bundles.reduction_notice import LARGEST_NOTICE_BYTES, Notice, Step, open_notice
 from hubbub.catalog import EPOCH_SECONDS
-from hubbub.catalog.values.past_kinds import PastKind
+from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.cli.terminal.output import day_of, first_second, listing, say
 from hubbub.cli.terminal.query_options import HOME
 from hubbub.errors import BadParameter, NoticeRefused, UnknownMetric

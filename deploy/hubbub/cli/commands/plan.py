@@ -24,7 +24,7 @@ from hubbub.analysis.uncertainty.intervals import POPULATION, REPORTERS, Whose, 
 from hubbub.authoring.auto_mechanism import MAX_EXPECTED, choose
 from hubbub.authoring.rank_errors import RANK_VARIANCES, USUAL_PERCENTILES
 from hubbub.catalog import Metric
-from hubbub.catalog.values.past_kinds import Retention
+from hubbub.catalog.values.event_history_kinds import Retention
 from hubbub.cli.commands.plan_table import (
     found_unlisted,
     people_a_report,

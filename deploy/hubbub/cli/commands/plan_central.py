@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
 from hubbub.catalog import Crowd, Metric
-from hubbub.catalog.auto_choice import AUTO
 from hubbub.catalog.crowds.crowd import DEVICES, NOISE, USUAL_MAX_LOCAL
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.cli.commands.plan_model import plan_rounds
 from hubbub.cli.commands.plan_table import tree_fields
 from hubbub.cli.commands.planned_question import SubjectOptions, draft_of

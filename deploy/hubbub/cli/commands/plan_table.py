@@ -12,7 +12,7 @@ from typing import Any, Final
 from hubbub.analysis.strings.tree_search import detectable_share
 from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.discovery import counting
-from hubbub.catalog.values.past_kinds import PastKind
+from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.cli.terminal.output import listing, say
 from hubbub.errors import BadParameter
 from hubbub.errors.message_words import install_with, several

@@ -11,8 +11,8 @@ from hubbub.cli.terminal.catalog_reading import LastBundle, chosen_metrics
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism
 from hubbub.mechanisms.number_range import Range
-from hubbub.mechanisms.pairs import PairedParts
-from hubbub.mechanisms.part_tables import MAX_PARTS
+from hubbub.mechanisms.pairs_of_parts import PairedParts
+from hubbub.mechanisms.part_and_cell_names import MAX_PARTS
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.programs.command_line import read_whole_number

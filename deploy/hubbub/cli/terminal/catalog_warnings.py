@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hubbub.authoring import Catalog
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
-from hubbub.catalog.values.past_kinds import Activity, Retention
+from hubbub.catalog.values.event_history_kinds import Activity, Retention
 from hubbub.cli.terminal.answer_tables import expired_sentence
 from hubbub.cli.terminal.output import first_second
 from hubbub.epochs import epoch_date

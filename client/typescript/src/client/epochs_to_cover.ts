@@ -1,6 +1,6 @@
 /**
  * Cover: the epochs for which a device still has to report the default, and the fillers of catalogs
- * with `cover`. As client/hubbub/client/cover.py; loaded only if a metric has a default.
+ * with `cover`. As client/hubbub/client/epochs_to_cover.py; loaded only if a metric has a default.
  */
 import type { Metric } from "../catalog/metric.js";
 import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";

@@ -10,8 +10,8 @@ from itertools import pairwise
 from math import sqrt
 from typing import Any, ClassVar, Final
 
-from hubbub.catalog.epochs import epoch_at, epoch_start
-from hubbub.catalog.plain_value import as_python
+from hubbub.catalog.epochs_and_periods import epoch_at, epoch_start
+from hubbub.catalog.plain_python_value import as_python
 from hubbub.catalog.values.sets_and_vectors import Vector
 from hubbub.catalog.values.value_kind import Complain, ValueKind, not_listed
 from hubbub.errors import BadParameter, ValueOutOfDomain

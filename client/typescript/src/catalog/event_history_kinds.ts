@@ -1,5 +1,5 @@
 /**
- * Kinds whose value a device computes from its past events. As past_kinds.py of
+ * Kinds whose value a device computes from its past events. As event_history_kinds.py of
  * client/hubbub/catalog/values. Loaded only if a bundle has such a metric.
  */
 import { ValueOutOfDomain } from "../errors.js";

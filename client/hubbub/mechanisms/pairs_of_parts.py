@@ -21,10 +21,10 @@ from typing import Any, Final
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.mechanisms import pure_protocols
-from hubbub.mechanisms.drawn_group import Grouped
+from hubbub.mechanisms.grouped_mechanism import Grouped
 from hubbub.mechanisms.layout import Estimates, Totals, concat
 from hubbub.mechanisms.mechanism import check_whole, whole
-from hubbub.mechanisms.part_tables import MAX_PARTS, tables_of
+from hubbub.mechanisms.part_and_cell_names import MAX_PARTS, tables_of
 from hubbub.mechanisms.projective import ProjectiveResponse
 
 # The limit of sketches, whose totals are read from the store at every query; and of a table.

@@ -7,7 +7,7 @@ so that every device sends equally many reports of every stream.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from hubbub.catalog.values.past_kinds import PastKind
+from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.errors import ValueOutOfDomain
 from hubbub.fields.field import entry
 from hubbub.fields.kinds import FLAG, simple

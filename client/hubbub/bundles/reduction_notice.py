@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 from hubbub.bundles.encoding import MALFORMED, read_json
 from hubbub.bundles.key_handover import Handover, line_of
 from hubbub.bundles.signatures import SignatureMismatch, check_lines, other_operator_error
-from hubbub.catalog.epochs import epoch_start
+from hubbub.catalog.epochs_and_periods import epoch_start
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, NoticeRefused
 from hubbub.fields.frozen import frozen, set_derived

@@ -9,9 +9,15 @@ from hubbub.client.lazy_log import warn
 from hubbub.client.state import ledger_tables, payload_queries
 from hubbub.client.state.consent import CONSENT_UNKNOWN, Consent, agreed, unknown
 from hubbub.client.state.contract import PUT_BACK, Dropped
-from hubbub.client.state.journal import orphans
+from hubbub.client.state.payload_journal import orphans
 from hubbub.client.state.payload_queries import Rows
-from hubbub.client.state.witness import LOCK_NAME, StateMoment, Witnesses, agree, is_continued
+from hubbub.client.state.rollback_witness import (
+    LOCK_NAME,
+    StateMoment,
+    Witnesses,
+    agree,
+    is_continued,
+)
 
 
 class Watch:

@@ -2,7 +2,7 @@
  * Reads an operator's signed notice: two lines of JSON, the signature and the content.
  *
  * A notice lowers the share of devices that take part in a metric, down to 0. It can express
- * nothing else. As client/hubbub/bundles/notice.py.
+ * nothing else. As client/hubbub/bundles/reduction_notice.py.
  */
 import { HubbubError, NotLoaded } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";

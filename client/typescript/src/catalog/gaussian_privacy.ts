@@ -1,7 +1,7 @@
 /**
  * Gaussian differential privacy: the loss of a crowd as one number, mu.
  *
- * Dong, Roth, Su (JRSS B 2022). As gaussian.py of client/hubbub/catalog, rounded to the safe side.
+ * Dong, Roth, Su (JRSS B 2022). As gaussian_privacy.py, rounded to the safe side.
  */
 
 const CLOSE = 1e-9;

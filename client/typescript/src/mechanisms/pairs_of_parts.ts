@@ -3,7 +3,7 @@
  * count tables.
  *
  * A value is a number: the places in its parts, the last counting fastest. Source and estimator:
- * client/hubbub/mechanisms/pairs.py.
+ * client/hubbub/mechanisms/pairs_of_parts.py.
  */
 import { BadParameter } from "../errors.js";
 import { pick } from "./random_bits.js";

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
+from hubbub.catalog.values.event_history_kinds import Activity, Funnel, Rate, Retention
 from hubbub.catalog.values.numbers import Count, Duration, Number, Size
-from hubbub.catalog.values.past_kinds import Activity, Funnel, Rate, Retention
 from hubbub.catalog.values.sets_and_vectors import ValueSet, Vector
 from hubbub.catalog.values.value_kind import Boolean, ValueKind
 from hubbub.errors import BadParameter
