@@ -6,7 +6,7 @@ from pathlib import Path
 
 import uvloop
 
-from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.connection_limit import OpenConnections
 from hubbub.runtime.http.server import HttpDoor, Receive, Scope, Send
 from hubbub.runtime.tls import TlsFolder
 

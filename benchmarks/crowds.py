@@ -19,7 +19,7 @@ from benchmarks.noisy_crowds import noisy_crowd, noisy_epochs
 from benchmarks.served_crowds import CENTRAL, DELTA, Counts, Floats, served
 from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis.families import draw
-from hubbub.analysis.families.listed import estimates_of
+from hubbub.analysis.families.listed_values import estimates_of
 from hubbub.mechanisms import AnyMechanism, SystemBits, Totals, build
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import amplified

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.analysis.families import family_for
-from hubbub.analysis.families.listed import Listed, estimates_of
+from hubbub.analysis.families.listed_values import Listed, estimates_of
 from hubbub.mechanisms import REGISTRY, AnyMechanism, SystemBits, Totals, build
 
 SIZES: Final = (16, 128, 1024)

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.served_crowds import CENTRAL, DELTA, Counts, Floats
 from hubbub.aggregator.query.cache import epochs_law
 from hubbub.analysis.families import draw
-from hubbub.analysis.families.listed import estimates_of
+from hubbub.analysis.families.listed_values import estimates_of
 from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.catalog.crowds.noise_dummies import MAX_SEALED
 from hubbub.mechanisms import Totals, build

@@ -25,7 +25,7 @@ from hubbub.client import Client, FolderState
 from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.rate_limiter import Limiter
 from hubbub.signing.testing import make_bundle
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
 

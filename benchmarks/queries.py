@@ -12,7 +12,7 @@ from hubbub.analysis.answering import answer
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.estimators.fast_support_counts import walsh_hadamard
 from hubbub.analysis.families import draw
-from hubbub.analysis.families.listed import estimates_of
+from hubbub.analysis.families.listed_values import estimates_of
 from hubbub.analysis.strings.rappor_decoding import decode
 from hubbub.analysis.strings.rappor_equations import bloom_places
 from hubbub.mechanisms import SystemBits, Totals, build

@@ -22,7 +22,7 @@ from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.conservation import Window
 from hubbub.installation.local_run import LocalRun
-from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.keys.opening_key_files import read_opening_keys
 from hubbub.mechanisms import BitVector, CohortBits, OneHot
 from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.redis.client import connect_redis

@@ -17,7 +17,7 @@ from benchmarks.own import times
 from hubbub.bundles import key_at, read_bundle
 from hubbub.catalog import epoch_at, epoch_start
 from hubbub.client import SealedReport as ClientReport
-from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.keys.opening_key_files import read_opening_keys
 from hubbub.mechanisms import SystemBits
 from hubbub.sealing.hpke import PrivateKey, PublicKey, open_sealed, seal, seal_info
 from hubbub.wire.v1.report_pb2 import SealedReport

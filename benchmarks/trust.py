@@ -33,7 +33,7 @@ from hubbub.sealing.hpke import (
     seal_info,
 )
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.redeeming import Paid
+from hubbub.shuffler.token_checks import Paid
 from hubbub.signing.log.log_files import prove, tree_root
 from hubbub.signing.testing import make_bundle
 from hubbub.tokens import poprf

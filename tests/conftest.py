@@ -21,7 +21,7 @@ from hubbub.bundles import Bundle, OpeningKey
 from hubbub.client import Client, FolderState, MemoryState, State, SystemClock
 from hubbub.client.clock import SYSTEM_CLOCK
 from hubbub.client.testing import memory_client
-from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.keys.opening_key_files import read_opening_keys
 from hubbub.signing.sign_bundle import stream_table
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.clean_environment import forget_the_caller, hear_interrupts

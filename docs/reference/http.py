@@ -14,7 +14,7 @@ from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.query.answer_types import Envelope
 from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.app import make_app
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.rate_limiter import Limiter
 
 _OVERVIEW = """# HTTP/JSON
 

@@ -9,8 +9,8 @@ import hubbub.relay.forwarding
 import hubbub.shuffler.prometheus_metrics
 from docs.reference.tables import prose
 from hubbub.aggregator.web import prometheus_estimates
-from hubbub.runtime.monitoring import declaration
-from hubbub.runtime.monitoring.declaration import MetricDeclaration
+from hubbub.runtime.monitoring import metric_declaration
+from hubbub.runtime.monitoring.metric_declaration import MetricDeclaration
 
 _HEAD = """# Metrics for Prometheus
 
@@ -36,7 +36,7 @@ def page() -> str:
             [
                 _HEAD,
                 "## Both services\n\n",
-                _list(declared(declaration)),
+                _list(declared(metric_declaration)),
                 "## The shuffler\n\n",
                 _list(declared(hubbub.shuffler.prometheus_metrics)),
                 "## The aggregator\n\n",

@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from hubbub.cli.commands.demo import PEOPLE
-from hubbub.cli.demonstration import demo_questions
+from hubbub.cli.demo_questions import demo_questions
 from hubbub.cli.terminal.rendered_document import review_markdown
 from hubbub.privacy.leaflet_and_reviewer_claims import claims
 

@@ -11,7 +11,7 @@ import pytest
 from docs.pictures.both_ways import ALONE, CROWD, NUMBERS, PICTURE, draw_picture
 from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.cli.commands.demo import people
-from hubbub.cli.demonstration import answers_of, demo_questions
+from hubbub.cli.demo_questions import answers_of, demo_questions
 from tests.support.crowds import crowd_in
 
 NUMBERS_ON_FILE = json.loads(NUMBERS.read_text())

@@ -25,8 +25,8 @@ from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.conservation import balances
 from hubbub.errors import KeysUnusable
-from hubbub.installation.endpoints import Endpoints
 from hubbub.installation.new_installation import BOTH, initialise
+from hubbub.installation.running_endpoints import Endpoints
 from hubbub.shuffler.stream_table import read_stream_table
 from tests.conftest import CATALOG
 from tests.support.compose_services import (

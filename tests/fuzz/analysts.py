@@ -20,7 +20,7 @@ from hubbub.cli.terminal.output import table
 from hubbub.errors import HubbubError
 from hubbub.notebook.answer import Answer
 from hubbub.notebook.connection import Connection
-from hubbub.notebook.service import MISSHAPEN, Service
+from hubbub.notebook.http_client import MISSHAPEN, Service
 from hubbub.programs.http_calls import Answer as HttpAnswer
 from hubbub.programs.http_calls import HttpCalls
 from hubbub.query_results.answer_table import whole_rows

@@ -30,8 +30,8 @@ from hubbub.errors import (
     KeysUnusable,
     StateUnusable,
 )
-from hubbub.keys.opening_keys import read_opening_keys, read_public_keys
-from hubbub.keys.operator import read_handovers
+from hubbub.keys.opening_key_files import read_opening_keys, read_public_keys
+from hubbub.keys.operator_key import read_handovers
 from hubbub.mechanisms import REGISTRY, Layout
 from hubbub.sealing.hpke import open_sealed, seal, seal_info
 from hubbub.shuffler.stream_table import read_stream_table

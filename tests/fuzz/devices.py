@@ -24,7 +24,7 @@ from hubbub.client import Client, Outcome, client, startup
 from hubbub.client.state import payload_journal
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadPayload, BundleRefused, HubbubError, StateUnusable
-from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.keys.opening_key_files import read_opening_keys
 from hubbub.sealing.hpke import open_sealed, seal_info
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed

@@ -27,11 +27,11 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.conservation import Window
 from hubbub.installation.child_process import free_port
 from hubbub.installation.embedded_redis import EmbeddedRedis
-from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.keys.opening_key_files import read_opening_keys
 from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.process import end_tasks
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.rate_limiter import Limiter
 from hubbub.runtime.rpc.server import Server, channel
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission, Backpressure

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hubbub.client.state import payload_journal
+from hubbub.client.state import payload_journal as journal
 from hubbub.client.state.contract import PendingPayload
 from tests.fuzz.devices import START, Room, live
 from tests.fuzz.documents import varied
@@ -61,7 +61,7 @@ def states() -> Mapping[str, Target]:  # noqa: C901 a target is a few lines
         """data: which base, then a journal that a process left."""
         if not data:
             return
-        list(payload_journal._records(data[1:]))
+        list(journal._records(data[1:]))
         if _chance(data).randrange(LIVES) == 0:
             # What was drawn before the person allowed less may leave: so not the base that does.
             base = bases[data[0] % 2]
@@ -136,11 +136,8 @@ def _journal(drawn: Sequence[PendingPayload]) -> bytes:
     """A journal as a process leaves it, every checksum right."""
     out = b""
     for number, pending in enumerate(drawn, start=1):
-        body = payload_journal._encode(pending)
-        out += (
-            payload_journal._RECORD.pack(len(body), number, payload_journal._checksum(number, body))
-            + body
-        )
+        body = journal._encode(pending)
+        out += journal._RECORD.pack(len(body), number, journal._checksum(number, body)) + body
     return out + bytes(4)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from hubbub.aggregator.learning import FinishedRound, Rounds
+from hubbub.aggregator.learning_rounds import FinishedRound, Rounds
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.analysis.families import draw
@@ -28,7 +28,7 @@ from hubbub.authoring import Catalog, read_catalog
 from hubbub.catalog import Metric, conditions_in
 from hubbub.conservation import Window
 from hubbub.installation.child_process import free_port
-from hubbub.installation.endpoints import Endpoints
+from hubbub.installation.running_endpoints import Endpoints
 from hubbub.runtime.redis.client import connect_redis
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed

@@ -26,10 +26,10 @@ from hubbub.aggregator.web.app import _LIMITS
 from hubbub.aggregator.web.guard import Guard
 from hubbub.aggregator.web.problems import handle_problems
 from hubbub.installation.child_process import free_port
-from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.connection_limit import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.http.timed_connection import TimedConnection
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.rate_limiter import Limiter
 from tests.interfaces.running_aggregator import SMALL, house
 from tests.support import web
 from tests.support.clocks import MovedLoop, pass_time
@@ -78,7 +78,7 @@ async def _served(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterat
     """An application behind our guard and connections, with other limits."""
     answer = limits.pop("answer", None)
     for name, value in limits.items():
-        monkeypatch.setattr(f"hubbub.runtime.http.connections.{name}", value)
+        monkeypatch.setattr(f"hubbub.runtime.http.connection_limit.{name}", value)
     face, app = Face(), FastAPI()
     handle_problems(app)
 
@@ -282,7 +282,7 @@ async def _unread(port: int) -> asyncio.StreamWriter:
 
 def test_connections_of_one_network_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has one address of IPv6 has 2**64."""
-    monkeypatch.setattr("hubbub.runtime.http.connections._MAX_PER_ADDRESS", 3)
+    monkeypatch.setattr("hubbub.runtime.http.connection_limit._MAX_PER_ADDRESS", 3)
 
     class Ended(asyncio.Transport):
         def __init__(self, client: tuple[str, int]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import pytest
 
-from hubbub.aggregator.query.marks import Mark, Marks, check_mark
+from hubbub.aggregator.query.marked_days import Mark, Marks, check_mark
 from hubbub.errors import BadParameter, UnknownMark, UnknownMetric
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import MemoryServer

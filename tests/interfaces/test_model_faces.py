@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import expect
 
 import hubbub.notebook
-from hubbub.aggregator.learning import Rounds
+from hubbub.aggregator.learning_rounds import Rounds
 from hubbub.bundles.model_state import open_models
 from hubbub.cli.main import main
 from hubbub.errors import TotalsUnreadable

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.authoring.crowds.accountant import number_variance
-from hubbub.cli.demonstration import demo_questions
+from hubbub.cli.demo_questions import demo_questions
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import DAYS, HOSTILE, LISTED, House, wait_for_token
 from tests.support import web

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.aggregator.ingest import window_room
+from hubbub.aggregator.ingest import window_report_limit
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
-from hubbub.aggregator.ingest.window_room import Room
+from hubbub.aggregator.ingest.window_report_limit import Room
 from hubbub.aggregator.store.contract import Outcome
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import epoch_at
@@ -336,7 +336,7 @@ async def test_a_window_that_is_flooded_stops_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Batches of fake reports until it is full; honest ones of another metric beside them."""
-    monkeypatch.setattr(window_room, "TAG_COST", OF_FEW)
+    monkeypatch.setattr(window_report_limit, "TAG_COST", OF_FEW)
     with redis_server(tmp_path / "redis") as port:
         async with _counting(catalog_files, f"redis://127.0.0.1:{port}/0", opener) as counting:
             client = counting.server.client
@@ -371,7 +371,7 @@ async def test_streams_that_are_flooded_one_after_the_other_leave_room(
     catalog_files: CatalogFiles, opener: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three metrics filled to the brim in all the epochs that are open; a fourth is counted."""
-    monkeypatch.setattr(window_room, "TAG_COST", OF_FEW)
+    monkeypatch.setattr(window_report_limit, "TAG_COST", OF_FEW)
     with redis_server(tmp_path / "redis") as port:
         async with _counting(catalog_files, f"redis://127.0.0.1:{port}/0", opener) as counting:
             client = counting.server.client
@@ -400,7 +400,7 @@ async def test_a_window_that_will_not_fit_is_logged_at_its_first_batch(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """As large as the epoch before; with room for it nothing is said."""
-    monkeypatch.setattr(window_room, "TAG_COST", 2000)
+    monkeypatch.setattr(window_report_limit, "TAG_COST", 2000)
     with redis_server(tmp_path / "redis") as port:
         async with _counting(catalog_files, f"redis://127.0.0.1:{port}/0", opener) as counting:
             before, window = counting.window("theme", 1), counting.window("theme")

@@ -11,7 +11,7 @@ import redis
 from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable
 from hubbub.installation import embedded_redis
 from hubbub.installation.embedded_redis import EmbeddedRedis, Server, program_for, server_programs
-from hubbub.installation.snapshot import copy_into, loaded_server
+from hubbub.installation.redis_snapshot import copy_into, loaded_server
 from tests.support.servers import installed_redis, redis_server
 
 OLD_FILE = Path(__file__).parents[1] / "data" / "redis" / "6.2.14.aof"

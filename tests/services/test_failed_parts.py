@@ -23,7 +23,7 @@ from hubbub.client import SealedReport, TryAgain, transport_to
 from hubbub.conservation import Window
 from hubbub.installation.child_process import Child, free_port
 from hubbub.installation.local_run import LocalRun, Ports
-from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.connection_limit import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.crowd_pool import Crowds

@@ -27,13 +27,13 @@ from hubbub.installation.child_process import free_port
 from hubbub.installation.local_run import LocalRun
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.http.timed_connection import TimeLimits
-from hubbub.runtime.messages import read_message
 from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.rate_limiter import Limiter
 from hubbub.runtime.rpc.server import Server, channel
 from hubbub.runtime.tls import TlsFolder
+from hubbub.runtime.untrusted_messages import read_message
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.shuffler.admission import (
     LARGEST_SUBMIT_BYTES,
@@ -46,8 +46,8 @@ from hubbub.shuffler.grpc_door import ShufflerService
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.redeeming import Redeemer
 from hubbub.shuffler.stream_table import read_stream_table
+from hubbub.shuffler.token_checks import Redeemer
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import (
     StatusRequest,
@@ -217,7 +217,7 @@ async def test_a_refused_message_counts_against_the_limit_of_its_sender(
     def looked(_message: object) -> None:
         raise AssertionError("each field was looked at")
 
-    monkeypatch.setattr("hubbub.runtime.messages.UnknownFieldSet", looked)
+    monkeypatch.setattr("hubbub.runtime.untrusted_messages.UnknownFieldSet", looked)
     clock = [1000.0]
     limiter = Limiter(200, 1000, lambda: clock[0])
     async with (

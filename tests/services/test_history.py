@@ -21,7 +21,7 @@ from hubbub.catalog import epoch_at
 from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.cli.commands import demo
 from hubbub.cli.commands.demo import people
-from hubbub.cli.demonstration import answers_of, demo_questions
+from hubbub.cli.demo_questions import answers_of, demo_questions
 from hubbub.cli.main import main
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BadParameter

@@ -19,7 +19,7 @@ from hubbub.aggregator.releases.releasing import Releases
 from hubbub.catalog import closing_time
 from hubbub.conservation import Window
 from hubbub.errors import ServiceUnavailable
-from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.keys.opening_key_files import read_opening_keys
 from hubbub.runtime.clocks import Clocks
 from hubbub.sealing.hpke import seal, seal_info
 from tests.conftest import CATALOG

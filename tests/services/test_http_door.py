@@ -19,15 +19,15 @@ import uvloop
 from hubbub.errors import BadParameter, KeysUnusable, ServiceUnavailable, StoreUnavailable
 from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.installation.child_process import free_port
-from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.connection_limit import OpenConnections
 from hubbub.runtime.http.server import HttpDoor, _listening
 from hubbub.runtime.http.timed_connection import OF_DEVICES, TimeLimits
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.rate_limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
 from hubbub.shuffler.http_door import OhttpGateway, ReportsApp
 from hubbub.shuffler.public_files import BundleFile
-from hubbub.shuffler.redeeming import Paid, Redeemer
+from hubbub.shuffler.token_checks import Paid, Redeemer
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse
 from tests.conftest import CatalogFiles
 from tests.services.test_guards import Front, serving_front
@@ -382,7 +382,7 @@ async def test_a_kept_connection_that_sends_empty_lines_is_ended(opening: Openin
 async def test_above_the_body_memory_limit_the_largest_body_is_dropped(
     opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.runtime.http.connections._MAX_BODIES_BYTES", 1 << 20)
+    monkeypatch.setattr("hubbub.runtime.http.connection_limit._MAX_BODIES_BYTES", 1 << 20)
     async with opening() as door:
         open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(20)]
         for _, writer in open_:
@@ -401,7 +401,7 @@ async def test_above_the_unread_memory_limit_the_largest_connection_is_dropped(
     opening: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An empty submission gets the state of models, which TLS alone would take whole."""
-    monkeypatch.setattr("hubbub.runtime.http.connections._MAX_ANSWERS_BYTES", 1 << 20)
+    monkeypatch.setattr("hubbub.runtime.http.connection_limit._MAX_ANSWERS_BYTES", 1 << 20)
     write_certificates(tmp_path, {})
 
     async def unread(door: Door) -> asyncio.StreamWriter:

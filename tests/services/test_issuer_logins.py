@@ -18,7 +18,7 @@ from hubbub.installation.child_process import free_port
 from hubbub.issuer.issuing import Subjects
 from hubbub.issuer.settings import parse
 from hubbub.runtime.oidc_tokens import ProviderKeys
-from hubbub.shuffler.redeeming import Redeemer
+from hubbub.shuffler.token_checks import Redeemer
 from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front
 from tests.support.issuer_server import IssuerHouse

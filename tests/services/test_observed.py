@@ -21,7 +21,7 @@ from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import MissingDependency
 from hubbub.installation.local_run import LocalRun, Ports
-from hubbub.runtime.monitoring import declaration
+from hubbub.runtime.monitoring import metric_declaration
 from hubbub.runtime.monitoring.stages_and_traces import start_tracing
 from hubbub.runtime.version import VERSION
 from tests.conftest import CatalogFiles
@@ -116,7 +116,7 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
         assert metric_names - exposed <= unseen
         # Nothing is told that is not declared, and all that is declared is told.
         modules = (
-            declaration,
+            metric_declaration,
             hubbub.shuffler.prometheus_metrics,
             hubbub.aggregator.prometheus_metrics,
         )

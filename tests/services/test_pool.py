@@ -18,7 +18,7 @@ from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.shuffler.group_commit import Intake
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.redeeming import Paid
+from hubbub.shuffler.token_checks import Paid
 from tests.support.mixing import sealed_reports
 
 

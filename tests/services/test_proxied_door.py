@@ -17,7 +17,7 @@ from hubbub.errors import ServiceUnavailable
 from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.installation.child_process import Child, free_port
 from hubbub.runtime.http import proxy_header
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.rate_limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
 from tests.services.test_http_door import TYPE, Door, Opening, leaves_no_ticket
 from tests.support.waiting import eventually, eventually_async

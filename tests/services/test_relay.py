@@ -17,13 +17,13 @@ from hubbub.client.transport.transport_by_address import relay_to
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.installation.child_process import free_port
-from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, read_gateway
+from hubbub.keys.issuer_and_gateway_keys import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.oblivious.binary_http import Request, read_response, write_request
 from hubbub.oblivious.encapsulation import encapsulate
 from hubbub.oblivious.key_config import GATEWAY_PATH, KEYS_TYPE, REQUEST_TYPE
 from hubbub.relay.forwarding import RelayApp
-from hubbub.runtime.http.app import PROBLEM_TYPE
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.http.bodies_and_problems import PROBLEM_TYPE
+from hubbub.runtime.rpc.rate_limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.http_door import OhttpGateway, read_gateway_keys
 from hubbub.signing.sign_bundle import sign_bundle

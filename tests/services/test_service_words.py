@@ -16,8 +16,8 @@ from hubbub.aggregator.web.app import HttpServer
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable, StoreUnavailable
 from hubbub.installation.child_process import free_port
-from hubbub.installation.endpoints import Endpoints, read_endpoints
-from hubbub.notebook.service import Service
+from hubbub.installation.running_endpoints import Endpoints, read_endpoints
+from hubbub.notebook.http_client import Service
 from hubbub.programs.http_calls import HttpCalls
 from tests.conftest import CatalogFiles
 from tests.support.commands import refusal_of

@@ -15,10 +15,10 @@ from hubbub.client.transport.contract import TryAgain
 from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.installation.child_process import free_port
-from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, read_gateway
+from hubbub.keys.issuer_and_gateway_keys import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.http_door import OhttpGateway, read_gateway_keys
-from hubbub.shuffler.redeeming import Redeemer
+from hubbub.shuffler.token_checks import Redeemer
 from hubbub.tokens import poprf
 from hubbub.tokens.token import Minted, new_nonce, token_info
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse, TokenResponse

@@ -26,16 +26,16 @@ from hubbub.installation.child_process import free_port
 from hubbub.installation.local_run import ACCOUNT_KEY, ACCOUNTS, LocalRun, Ports
 from hubbub.issuer.accounts import Accounts, add_account
 from hubbub.issuer.issuing import allow
-from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, read_gateway
+from hubbub.keys.issuer_and_gateway_keys import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.programs.issuer_key_file import read_token_key
 from hubbub.runtime.redis.command_sender import RedisServer
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.rate_limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.http_door import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.redeeming import Paid, Redeemer, refuse_untaken
 from hubbub.shuffler.shards import places
 from hubbub.shuffler.stream_table import read_stream_table
+from hubbub.shuffler.token_checks import Paid, Redeemer, refuse_untaken
 from hubbub.tokens import poprf
 from hubbub.wire.v1.services_pb2 import (
     Reason,

@@ -20,7 +20,7 @@ from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.shuffler.mixing_policy import CrowdTake, Take
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.redeeming import Paid
+from hubbub.shuffler.token_checks import Paid
 from tests.support.servers import installed_redis, redis_server
 from tests.support.stores import commit_of, keep_in_sets, totals
 

@@ -25,7 +25,7 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
 from hubbub.installation.embedded_redis import EmbeddedRedis
 from hubbub.installation.keys_and_bundles import build_bundle
-from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.keys.opening_key_files import read_opening_keys
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.sealing.hpke import PrivateKey, open_sealed, seal_info
 from hubbub.shuffler.pool import Pool

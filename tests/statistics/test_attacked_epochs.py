@@ -17,14 +17,14 @@ from hubbub.mechanisms.string_hashing import encoded, position
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.crowd_guarantees import smallest_crowd
 from hubbub.privacy.proofs import audit
-from hubbub.privacy.proofs.attack import (
+from hubbub.privacy.proofs.audit import Check
+from hubbub.privacy.proofs.distinguishing_attack import (
     Attacked,
     Neighbours,
     attack_epochs,
     draw_neighbours,
     draw_sums,
 )
-from hubbub.privacy.proofs.audit import Check
 from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.sealing.dummy_laws import CountNoise, ValueNoise

@@ -17,7 +17,7 @@ from hubbub.analysis.comparisons.association import (
     _independence_p_value,
     _margin_projection,
 )
-from hubbub.analysis.comparisons.cross import crossed
+from hubbub.analysis.comparisons.cross_tables import crossed
 from hubbub.analysis.comparisons.table_covariance import (
     Summed,
     _joint_support_chances,

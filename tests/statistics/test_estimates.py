@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.distribution import smooth, unbiased
-from hubbub.analysis.families.listed import estimates_of
+from hubbub.analysis.families.listed_values import estimates_of
 from hubbub.analysis.families.sketch import Sketch, Sketches, buckets
 from hubbub.analysis.strings.rappor_equations import sketch_buckets
 from hubbub.errors import BadParameter, BatchTooSmall, ShapeMismatch

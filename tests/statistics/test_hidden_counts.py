@@ -16,7 +16,7 @@ from hubbub.aggregator.query.cache import sum_totals
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.answering import Followed, answer_tiers, joined_shares
 from hubbub.analysis.comparisons.change import changes
-from hubbub.analysis.families.listed import estimates_of
+from hubbub.analysis.families.listed_values import estimates_of
 from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.probability import exp_at_most

@@ -14,7 +14,7 @@ import pytest
 
 from hubbub.analysis.answering import answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.comparisons.cross import crossed
+from hubbub.analysis.comparisons.cross_tables import crossed
 from hubbub.analysis.comparisons.table_covariance import Summed, table_covariance
 from hubbub.analysis.families import draw, family_for
 from hubbub.authoring.crowds.crowd_values import cell_variance

@@ -16,7 +16,7 @@ import pytest
 from hubbub.analysis.estimators.distribution import chances
 from hubbub.analysis.percentiles import percentile_shifts, percentiles_of, shares_below
 from hubbub.analysis.ranks import ranks_of
-from hubbub.analysis.ranks.fitted import IndexRanks
+from hubbub.analysis.ranks.ranks_by_fit import IndexRanks
 from hubbub.authoring.auto_mechanism import choose
 from hubbub.mechanisms import Totals, build
 from tests.statistics.calibration.percentiles import SHAPES, draw_ranks

@@ -19,7 +19,7 @@ import pytest
 
 from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis.families import family_for
-from hubbub.analysis.families.listed import Listed, estimates_of
+from hubbub.analysis.families.listed_values import Listed, estimates_of
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Probability, Totals, build
 from hubbub.mechanisms import random_bits as bits_module
 

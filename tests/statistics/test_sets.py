@@ -4,7 +4,7 @@ from math import log, sqrt
 
 import pytest
 
-from hubbub.analysis.families.listed import estimates_of
+from hubbub.analysis.families.listed_values import estimates_of
 from hubbub.mechanisms import build, tally
 from hubbub.mechanisms.projective import ProjectiveResponse
 from tests.statistics.test_real_sizes import SeededBits

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from hubbub.installation.endpoints import Endpoints
+from hubbub.installation.running_endpoints import Endpoints
 
 
 def attributes(document: Mapping[str, Any]) -> Any:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from hubbub.authoring import Catalog, read_catalog
 from hubbub.bundles import Bundle, read_bundle
-from hubbub.keys.opening_keys import read_public_keys, write_new_keys
-from hubbub.keys.operator import read_operator_key
+from hubbub.keys.opening_key_files import read_public_keys, write_new_keys
+from hubbub.keys.operator_key import read_operator_key
 from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.catalogs import metric_toml
 

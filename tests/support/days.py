@@ -11,7 +11,7 @@ from hubbub.aggregator.store.contract import TotalsStore
 from hubbub.client import Client, MemoryState, SystemClock
 from hubbub.client.testing import FakeShuffler, coins
 from hubbub.conservation import Window
-from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.keys.opening_key_files import read_opening_keys
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages_and_traces import Stages
 from tests.support.bundles import DAY, Signed

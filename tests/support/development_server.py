@@ -11,8 +11,8 @@ from pathlib import Path
 
 from hubbub.client import Client, Outcome
 from hubbub.installation.child_process import free_port
-from hubbub.installation.endpoints import Endpoints, read_endpoints
 from hubbub.installation.local_run import Ports
+from hubbub.installation.running_endpoints import Endpoints, read_endpoints
 from tests.support.moment import far_from_midnight
 from tests.support.waiting import eventually
 

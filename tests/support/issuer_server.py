@@ -15,10 +15,10 @@ from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.installation.child_process import free_port
 from hubbub.issuer.accounts import Accounts, add_account
 from hubbub.issuer.issuing import Subjects, TokensApp, read_issued_streams
-from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.connection_limit import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.rate_limiter import Limiter
 from hubbub.sealing.hpke import seal, seal_info
 from hubbub.signing.sign_bundle import stream_table
 from hubbub.tokens import poprf

@@ -5,8 +5,8 @@ from typing import Any
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.conservation import TERMS, balances
 from hubbub.errors import ServiceUnavailable
-from hubbub.installation.endpoints import Endpoints
 from hubbub.installation.local_run import LocalRun
+from hubbub.installation.running_endpoints import Endpoints
 from tests.support.waiting import eventually
 
 

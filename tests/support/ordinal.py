@@ -13,7 +13,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import Expected, Statistic
-from hubbub.analysis.families.listed import Listed
+from hubbub.analysis.families.listed_values import Listed
 from hubbub.analysis.families.tiers_and_rows import Columns, Tier, reports_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter

@@ -16,8 +16,8 @@ from hubbub.authoring import Catalog
 from hubbub.cli.main import main
 from hubbub.installation.child_process import free_port
 from hubbub.installation.embedded_redis import EmbeddedRedis
-from hubbub.installation.endpoints import Endpoints
 from hubbub.installation.local_run import LocalRun, Ports
+from hubbub.installation.running_endpoints import Endpoints
 from tests.conftest import CatalogFiles
 from tests.support.law_terms import total_counts
 from tests.support.waiting import eventually

@@ -24,8 +24,8 @@ from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.installation.child_process import free_port
-from hubbub.installation.endpoints import read_endpoints
 from hubbub.installation.local_run import LocalRun, Ports
+from hubbub.installation.running_endpoints import read_endpoints
 from hubbub.shuffler import settings as shuffler_settings
 from hubbub.simulation.devices import send_everyone
 from tests.conftest import CATALOG, CatalogFiles

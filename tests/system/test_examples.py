@@ -17,7 +17,7 @@ from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.testing.memory_clients import Captured
 from hubbub.client.testing.pytest_plugin import hubbub_reports
-from hubbub.keys.operator import read_operator_key
+from hubbub.keys.operator_key import read_operator_key
 from hubbub.signing.sign_bundle import sign_models
 from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hubbub.installation.child_process import free_port
-from hubbub.installation.endpoints import read_endpoints
+from hubbub.installation.running_endpoints import read_endpoints
 from tests.support import web
 from tests.support.development_server import MORE_PORTS
 from tests.support.moment import far_from_midnight

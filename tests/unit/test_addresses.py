@@ -16,7 +16,7 @@ from hubbub.client import transport_to
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.address_checks import has_port, is_loopback, secure_parts, shown_url, url_parts
 from hubbub.fields.rules import is_address, is_log_name
-from hubbub.installation.endpoints import Endpoints
+from hubbub.installation.running_endpoints import Endpoints
 from hubbub.issuer.settings import parse as issuer
 from hubbub.relay.settings import parse as relay
 from hubbub.shuffler.settings import parse as shuffler

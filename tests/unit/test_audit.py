@@ -231,7 +231,7 @@ def test_a_coin_source_that_compares_too_few_digits_is_detected(
 
 
 def test_the_bounds_are_clopper_and_pearsons() -> None:
-    from hubbub.privacy.proofs.attack import _bound
+    from hubbub.privacy.proofs.distinguishing_attack import _bound
 
     low = beta.ppf(0.01, 300, 701)
     high = beta.ppf(0.99, 101, 900)
@@ -243,7 +243,7 @@ def test_the_bounds_are_clopper_and_pearsons() -> None:
 def test_audit_shows_failures_and_exits_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.cli.commands.audit.SMALL", SMALL[:3])
+    monkeypatch.setattr("hubbub.cli.commands.privacy_audit.SMALL", SMALL[:3])
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MORE)
     arguments = ["audit", str(path), "--metric", "daily", "--metric", "theme", "--samples", "2000"]
@@ -252,7 +252,7 @@ def test_audit_shows_failures_and_exits_with_1(
     assert {check["what"] for check in document["checks"] if check["claim"]} == {"daily", "theme"}
     assert main([*arguments, "--format", "html", "--no-proofs"]) == 0
     assert "<h1>hubbub audit: all checks passed</h1>" in capsys.readouterr().out
-    monkeypatch.setattr("hubbub.cli.commands.audit.SystemBits", Floats)
+    monkeypatch.setattr("hubbub.cli.commands.privacy_audit.SystemBits", Floats)
     assert main(arguments) == 1
     out = capsys.readouterr().out
     assert "hubbub audit: FAILED" in out
@@ -267,7 +267,7 @@ def test_audit_shows_failures_and_exits_with_1(
 
 
 def test_the_audit_calls_a_proof_that_did_not_run_not_tried() -> None:
-    from hubbub.cli.commands.audit import _verdict_text
+    from hubbub.cli.commands.privacy_audit import _verdict_text
 
     verdicts = {
         kind: _verdict_text(Check(what="theme", kind=kind, passed=success, detail=""))

@@ -21,8 +21,8 @@ from hubbub.catalog.limits_and_budgets import Limits
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, KeysUnusable, UnknownMetric
 from hubbub.installation.keys_and_bundles import build_bundle, make_keys
-from hubbub.keys.opening_keys import read_opening_keys, read_public_keys
-from hubbub.keys.operator import hand_over_to_new, read_operator_key
+from hubbub.keys.opening_key_files import read_opening_keys, read_public_keys
+from hubbub.keys.operator_key import hand_over_to_new, read_operator_key
 from hubbub.sealing.hpke import open_sealed, seal, seal_info
 from hubbub.signing.metric_changes import differences, refuse_changes
 from hubbub.signing.sign_bundle import sign_bundle

@@ -13,7 +13,7 @@ from hubbub.catalog.limits_and_budgets import Caps, Limits
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
 from hubbub.client.ledger import Account, merge
 from hubbub.client.testing import FakeClock, FakeShuffler
-from hubbub.keys.opening_keys import new_periods
+from hubbub.keys.opening_key_files import new_periods
 from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import DAY, Signed
 from tests.support.devices import idle_client
@@ -111,7 +111,7 @@ def test_the_last_word_is_the_states(tmp_path: Path, bundle_of: BundleOf) -> Non
 
 
 def test_caps_travel_in_the_bundle(signed: Signed, tmp_path: Path) -> None:
-    from hubbub.keys.operator import read_operator_key
+    from hubbub.keys.operator_key import read_operator_key
 
     caps = Caps(epsilon_per_year=400.0)
     metrics = {name: replace(m, caps=caps) for name, m in signed.bundle.metrics.items()}

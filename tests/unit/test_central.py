@@ -23,7 +23,7 @@ from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, count_noise, value_n
 from hubbub.cli.main import main
 from hubbub.cli.terminal import output
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
-from hubbub.keys.operator import read_operator_key
+from hubbub.keys.operator_key import read_operator_key
 from hubbub.mechanisms import Totals, build
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.crowd_guarantees import central_of, crowds_of

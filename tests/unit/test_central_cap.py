@@ -27,7 +27,7 @@ from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.ledger import Account, charge, crowds_since, forgotten, merge
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import CatalogInvalid
-from hubbub.keys.opening_keys import new_periods
+from hubbub.keys.opening_key_files import new_periods
 from hubbub.privacy.card import card
 from hubbub.privacy.exact_accountant import gaussian_mu
 from hubbub.privacy.many_epochs import composed_epsilon

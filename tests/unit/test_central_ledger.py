@@ -18,7 +18,7 @@ from hubbub.client.state.consent import Consent, agreed
 from hubbub.client.state.rollback_witness import StateMoment
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid
-from hubbub.keys.opening_keys import new_periods
+from hubbub.keys.opening_key_files import new_periods
 from hubbub.privacy.card import card, metric_card
 from hubbub.privacy.crowd_guarantees import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon

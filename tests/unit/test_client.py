@@ -31,7 +31,7 @@ from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.transport.grpc_connection import GrpcConnection
 from hubbub.errors import BadParameter, BundleRefused, NotListed, UnknownMetric, ValueOutOfDomain
 from hubbub.errors.message_words import similar
-from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.keys.opening_key_files import read_opening_keys
 from hubbub.mechanisms import KeyedBits
 from hubbub.sealing.hpke import open_sealed, seal_info
 from tests.support.bundles import Signed

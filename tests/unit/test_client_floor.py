@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from hubbub.bundles import read_bundle
 from hubbub.errors import BadPayload, BundleRefused
-from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.keys.opening_key_files import read_opening_keys
 from hubbub.mechanisms import SystemBits, build
 from hubbub.sealing.hpke import open_sealed, seal, seal_info
 from tests.support.bundles import Signed

@@ -23,7 +23,7 @@ from hubbub.client import (
 )
 from hubbub.client import client as sdk
 from hubbub.client.mistakes_and_counters import OnDrop
-from hubbub.client.state import rollback_witness
+from hubbub.client.state import rollback_witness as witness
 from hubbub.client.state.contract import Dropped
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, StateBusy, UnknownMetric
@@ -163,7 +163,7 @@ def test_a_waiting_writer_goes_before_the_last_writer(tmp_path: Path) -> None:
     order = list[str]()
 
     def waits() -> None:
-        with rollback_witness.Witness(tmp_path / "state.witness").alone():
+        with witness.Witness(tmp_path / "state.witness").alone():
             order.append("who waited")
 
     def is_waiting() -> bool:
@@ -175,10 +175,7 @@ def test_a_waiting_writer_goes_before_the_last_writer(tmp_path: Path) -> None:
                 return True
         return False
 
-    writer, waiting = (
-        rollback_witness.Witness(tmp_path / "state.witness"),
-        threading.Thread(target=waits),
-    )
+    writer, waiting = witness.Witness(tmp_path / "state.witness"), threading.Thread(target=waits)
     with writer.alone():
         waiting.start()
         eventually(is_waiting)

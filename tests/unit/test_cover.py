@@ -11,7 +11,7 @@ from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid
-from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.keys.opening_key_files import read_opening_keys
 from hubbub.sealing.hpke import open_sealed, seal_info
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml

@@ -15,7 +15,7 @@ from hubbub.bundles import read_bundle
 from hubbub.catalog import Crowd, Metric
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
-from hubbub.keys.operator import read_operator_key
+from hubbub.keys.operator_key import read_operator_key
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even_lies import even_lies
 from hubbub.mechanisms.local_hash import LocalHashing

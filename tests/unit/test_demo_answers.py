@@ -3,7 +3,7 @@
 import pytest
 
 from hubbub.cli.commands.simulate import miss_text
-from hubbub.cli.demonstration import interval_text
+from hubbub.cli.demo_questions import interval_text
 
 
 @pytest.mark.parametrize(

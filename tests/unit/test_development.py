@@ -35,7 +35,7 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.errors.message_words import PROTECTS_NOBODY
 from hubbub.installation.keys_and_bundles import build_bundle, make_keys
-from hubbub.keys.opening_keys import read_public_keys
+from hubbub.keys.opening_key_files import read_public_keys
 from hubbub.mechanisms import Totals
 from hubbub.notebook.answer import Answer
 from hubbub.privacy.card import facts, metric_card

@@ -13,7 +13,7 @@ from hubbub.bundles import Bundle
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
-from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.keys.opening_key_files import read_opening_keys
 from hubbub.sealing.hpke import open_sealed, seal_info
 from tests.support.bundles import DAY, Signed, crowd_text, make_signed, metric_text
 from tests.support.catalogs import promised_catalog_of

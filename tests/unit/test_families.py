@@ -13,7 +13,7 @@ from hubbub.analysis.answering import Followed, answer, joined_shares
 from hubbub.analysis.fake_report_attacks import maximal_gain
 from hubbub.analysis.families import FAMILIES, draw, family_for
 from hubbub.analysis.families.contract import Family
-from hubbub.analysis.families.listed import Listed
+from hubbub.analysis.families.listed_values import Listed
 from hubbub.authoring import read_catalog
 from hubbub.authoring.auto_mechanism import choose
 from hubbub.catalog import Release

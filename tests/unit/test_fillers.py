@@ -13,7 +13,7 @@ from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, BadPayload, CatalogInvalid
-from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.keys.opening_key_files import read_opening_keys
 from hubbub.sealing.hpke import filler_info, open_sealed, seal_info
 from hubbub.signing.metric_changes import LESS, MORE, differences
 from tests.support.bundles import DAY, Signed, make_signed

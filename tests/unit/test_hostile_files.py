@@ -21,7 +21,7 @@ from hubbub.cli.commands.rappor import read_collection
 from hubbub.cli.main import main
 from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, KeysUnusable
-from hubbub.keys.opening_keys import read_public_keys
+from hubbub.keys.opening_key_files import read_public_keys
 from hubbub.programs.text_files import parse_toml
 from hubbub.runtime.service_options import read_limits
 from hubbub.shuffler.settings import Settings

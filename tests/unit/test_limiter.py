@@ -2,9 +2,9 @@
 
 import pytest
 
-from hubbub.runtime.rpc import limiter
-from hubbub.runtime.rpc.callers import address_of
-from hubbub.runtime.rpc.limiter import Limiter, network_of
+from hubbub.runtime.rpc import rate_limiter
+from hubbub.runtime.rpc.grpc_callers import address_of
+from hubbub.runtime.rpc.rate_limiter import Limiter, network_of
 
 
 def bucket_of(peer: str) -> str:
@@ -63,7 +63,7 @@ def test_a_peer_is_forgotten_once_it_owes_nothing() -> None:
 def test_new_addresses_above_the_limit_share_the_bucket_of_their_network(
     monkeypatch: pytest.MonkeyPatch, flood: str, near: str, far: str
 ) -> None:
-    monkeypatch.setattr(limiter, "_MAX_CALLERS", 50)
+    monkeypatch.setattr(rate_limiter, "_MAX_CALLERS", 50)
     limit = Limiter(1, 10, Clock())
     callers = [bucket_of(flood.format(number)) for number in range(200)]
     if flood.startswith("unix"):
@@ -79,7 +79,7 @@ def test_new_addresses_above_the_limit_share_the_bucket_of_their_network(
 def test_a_flood_from_many_networks_stays_within_its_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limiter, "_MAX_CALLERS", 50)
+    monkeypatch.setattr(rate_limiter, "_MAX_CALLERS", 50)
     limit = Limiter(1, 10, Clock())
     for number in range(5000):
         limit.charge(bucket_of(f"ipv6:[2001:{number:x}:7::1]:1"), 1)
@@ -93,7 +93,7 @@ def test_peers_with_full_buckets_are_dropped_when_room_is_needed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """100,000 single reports within half a minute from as many networks, say."""
-    monkeypatch.setattr(limiter, "_MAX_CALLERS", 50)
+    monkeypatch.setattr(rate_limiter, "_MAX_CALLERS", 50)
     clock = Clock()
     limit = Limiter(200, 100, clock)
     for number in range(50):

@@ -17,7 +17,7 @@ from hubbub.aggregator.query.derived_answers import compare
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.trends import Trended, trend
-from hubbub.aggregator.reload import check_follows
+from hubbub.aggregator.reloadable_files import check_follows
 from hubbub.analysis.answering import answer, answer_lists
 from hubbub.analysis.families import draw
 from hubbub.authoring import read_with_promises

@@ -30,7 +30,7 @@ from hubbub.catalog import Metric
 from hubbub.cli.main import main
 from hubbub.client import Client, Outcome
 from hubbub.errors import BadParameter, BundleRefused
-from hubbub.keys.operator import read_operator_key
+from hubbub.keys.operator_key import read_operator_key
 from hubbub.signing.log import witnesses
 from hubbub.signing.log.log_files import (
     append,

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.aggregator.learning import ModelLearner, Rounds
+from hubbub.aggregator.learning_rounds import ModelLearner, Rounds
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.learned_models import LearnedModel, learned_model
 from hubbub.authoring import read_catalog, read_with_promises
-from hubbub.authoring.code_modules import typescript_module
+from hubbub.authoring.typed_modules import typescript_module
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.model_state import ModelState, open_models
 from hubbub.catalog import Metric
@@ -37,8 +37,8 @@ from hubbub.errors import (
     UnknownMetric,
     ValueOutOfDomain,
 )
-from hubbub.keys.opening_keys import read_opening_keys
-from hubbub.keys.operator import read_operator_key
+from hubbub.keys.opening_key_files import read_opening_keys
+from hubbub.keys.operator_key import read_operator_key
 from hubbub.mechanisms import BitSource, KeyedBits, tally
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 from hubbub.privacy.crowd_guarantees import amplified_of, shuffled_of

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.aggregator.learning import step
+from hubbub.aggregator.learning_rounds import step
 from hubbub.authoring import read_with_promises
 from hubbub.bundles.model_state import ModelState
 from hubbub.catalog import Metric
@@ -19,7 +19,7 @@ from hubbub.client.ledger import Account, charge
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.testing import FakeClock, FakeShuffler, coins
 from hubbub.errors import BadParameter, CatalogInvalid
-from hubbub.keys.operator import read_operator_key
+from hubbub.keys.operator_key import read_operator_key
 from hubbub.mechanisms import KeyedBits, tally
 from hubbub.mechanisms.even_lies import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for

@@ -18,7 +18,7 @@ from hubbub.client import Client, FolderState, MemoryState, Outcome, State, Syst
 from hubbub.client.reporter import Reporter
 from hubbub.client.testing import FakeShuffler, coins
 from hubbub.errors import BadParameter, NoticeRefused
-from hubbub.keys.operator import read_operator_key
+from hubbub.keys.operator_key import read_operator_key
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.layout import OneHot
 from hubbub.signing.sign_bundle import sign_notice

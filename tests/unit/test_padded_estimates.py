@@ -16,7 +16,7 @@ from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.answering import answer
-from hubbub.analysis.families.listed import Listed, estimates_of
+from hubbub.analysis.families.listed_values import Listed, estimates_of
 from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.bundles import Bundle
 from hubbub.catalog.crowds.crowd import noise_of

@@ -10,7 +10,7 @@ from hubbub.analysis.answering import answer
 from hubbub.analysis.estimators.consistency import consistent_tables, tables
 from hubbub.analysis.families import draw, family_for
 from hubbub.authoring import read_catalog
-from hubbub.authoring.code_modules import python_module
+from hubbub.authoring.typed_modules import python_module
 from hubbub.catalog import Metric
 from hubbub.client import Outcome
 from hubbub.client.testing import memory_client

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hubbub.authoring import read_catalog
-from hubbub.authoring.code_modules import python_module, typescript_module
+from hubbub.authoring.typed_modules import python_module, typescript_module
 from hubbub.bundles import Bundle
 from hubbub.catalog.values.event_history_kinds import AGAIN, FIRST_OF_28, FIRST_OF_WEEK
 from hubbub.cli.main import main

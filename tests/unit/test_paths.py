@@ -15,7 +15,7 @@ from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.app import make_app
 from hubbub.client.reentry_and_forks import _hook_in
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.rate_limiter import Limiter
 from tests.support.waiting import HANG_SECONDS
 
 # Calls, functions and files: a little above what they were when they were last shortened. In one

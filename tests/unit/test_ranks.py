@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hubbub.analysis.percentiles import PERCENTILES, percentiles_of
-from hubbub.analysis.ranks import fitted
+from hubbub.analysis.ranks import ranks_by_fit
 from hubbub.mechanisms import build
 from tests.statistics.calibration.percentiles import draw_ranks
 
@@ -32,7 +32,7 @@ def test_a_requested_percentile_needs_no_further_fit() -> None:
     mechanism = build("wave", epsilon=1.0, low=0, high=16, buckets=16)
     own_ranks = draw_ranks(mechanism, np.full(16, 40.0), np.random.default_rng(1))
     first = percentiles_of(own_ranks, PERCENTILES, 0.95)
-    with patch.object(fitted, "_fit_shares", side_effect=AssertionError("fits again")):
+    with patch.object(ranks_by_fit, "_fit_shares", side_effect=AssertionError("fits again")):
         assert percentiles_of(own_ranks, PERCENTILES, 0.95) == first
         with pytest.raises(AssertionError, match="fits again"):
             percentiles_of(own_ranks, (42.0,), 0.95)

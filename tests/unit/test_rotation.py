@@ -9,7 +9,7 @@ from hubbub.bundles import OpeningKeyPublic, key_at
 from hubbub.cli.main import main
 from hubbub.epochs import MONTH_SECONDS
 from hubbub.errors import KeysUnusable
-from hubbub.keys.opening_keys import (
+from hubbub.keys.opening_key_files import (
     forget_keys,
     read_opening_keys,
     read_public_keys,

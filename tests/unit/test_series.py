@@ -8,8 +8,8 @@ import hubbub.aggregator.prometheus_metrics
 import hubbub.shuffler.prometheus_metrics
 from docs.reference.prometheus import declared
 from hubbub.aggregator.web import prometheus_estimates
-from hubbub.runtime.monitoring import declaration
-from hubbub.runtime.monitoring.declaration import (
+from hubbub.runtime.monitoring import metric_declaration as declaration
+from hubbub.runtime.monitoring.metric_declaration import (
     BATCH_REPORTS,
     BUILD_INFO,
     CERTIFICATE_DAYS_LEFT,

@@ -8,7 +8,7 @@ import pytest
 from hubbub.analysis.answering import answer
 from hubbub.analysis.families import draw
 from hubbub.authoring import read_catalog
-from hubbub.authoring.code_modules import python_module
+from hubbub.authoring.typed_modules import python_module
 from hubbub.catalog import Metric
 from hubbub.catalog.payload_meanings import meanings_of
 from hubbub.client.testing import memory_client

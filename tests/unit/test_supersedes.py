@@ -20,7 +20,7 @@ from hubbub.bundles import Bundle
 from hubbub.cli.terminal.answer_tables import show_trend
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, CatalogInvalid
-from hubbub.keys.operator import read_operator_key
+from hubbub.keys.operator_key import read_operator_key
 from hubbub.mechanisms import Totals, build
 from hubbub.notebook.answer import Answer
 from hubbub.signing.sign_bundle import sign_bundle

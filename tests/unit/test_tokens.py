@@ -21,9 +21,9 @@ from hubbub.client.state.token_wallet import Wallet
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.client.transport.contract import SealedReport, TryAgain
 from hubbub.errors import BadParameter, CatalogInvalid
-from hubbub.keys.operator import read_operator_key
+from hubbub.keys.operator_key import read_operator_key
 from hubbub.privacy.card import card
-from hubbub.shuffler.redeeming import Redeemer
+from hubbub.shuffler.token_checks import Redeemer
 from hubbub.signing.metric_changes import differences
 from hubbub.signing.sign_bundle import sign_bundle
 from hubbub.tokens import poprf

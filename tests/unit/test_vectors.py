@@ -16,7 +16,7 @@ from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.fake_report_attacks import maximal_gain
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.families.vector import books_excess, scale_of
-from hubbub.authoring.code_modules import python_module, typescript_module
+from hubbub.authoring.typed_modules import python_module, typescript_module
 from hubbub.catalog import Metric
 from hubbub.catalog.payload_meanings import meanings_of
 from hubbub.client import Client, MemoryState, Outcome

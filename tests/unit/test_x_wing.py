@@ -21,7 +21,7 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, CatalogInvalid
 from hubbub.installation.keys_and_bundles import build_bundle
-from hubbub.keys.opening_keys import read_opening_keys, read_public_keys, write_new_keys
+from hubbub.keys.opening_key_files import read_opening_keys, read_public_keys, write_new_keys
 from hubbub.sealing.hpke import SEAL_BYTES, Kem, PrivateKey, open_sealed, seal, seal_info
 from hubbub.shuffler.crowd_release import sealed_dummies
 from hubbub.shuffler.stream_table import read_stream_table

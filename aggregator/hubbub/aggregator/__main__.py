@@ -15,9 +15,9 @@ from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.development_reports import Arrivals
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
-from hubbub.aggregator.ingest.window_room import Room
+from hubbub.aggregator.ingest.window_report_limit import Room
 from hubbub.aggregator.ingest_service import IngestService
-from hubbub.aggregator.learning import ModelLearner
+from hubbub.aggregator.learning_rounds import ModelLearner
 from hubbub.aggregator.prometheus_metrics import BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS
 from hubbub.aggregator.publishing.answer_refresher import EstimateKeeper
 from hubbub.aggregator.publishing.estimates_table import EstimatesTable
@@ -36,7 +36,7 @@ from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.query.conservation_law import Shuffler
 from hubbub.aggregator.releases.release_log import ReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
-from hubbub.aggregator.reload import (
+from hubbub.aggregator.reloadable_files import (
     access_file,
     bundle_of,
     check_fits,
@@ -52,9 +52,9 @@ from hubbub.aggregator.store.redis_and_files import FiledStore
 from hubbub.aggregator.totals_deletion import Retention
 from hubbub.bundles import Bundle
 from hubbub.errors.message_words import NOTICES
-from hubbub.keys.opening_keys import read_opening_keys
+from hubbub.keys.opening_key_files import read_opening_keys
 from hubbub.runtime.clocks import Clocks
-from hubbub.runtime.monitoring.declaration import (
+from hubbub.runtime.monitoring.metric_declaration import (
     CLOCK_APART_SECONDS,
     REDIS_MEMORY_RATIO,
     RELOADS,

@@ -19,7 +19,7 @@ from hubbub.bundles import Bundle, OpeningKeyPublic
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_at
 from hubbub.catalog.epochs_and_periods import longest_epoch
 from hubbub.errors import KeysUnusable, StoreUnavailable
-from hubbub.keys.opening_keys import forget_keys, still_needed
+from hubbub.keys.opening_key_files import forget_keys, still_needed
 from hubbub.runtime.clocks import BELIEVED_SECONDS, Clocks
 
 _log: Final = logging.getLogger("hubbub.aggregator")

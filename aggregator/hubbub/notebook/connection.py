@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.notebook.answer import Answer
-from hubbub.notebook.service import MISSHAPEN, Service, named_path, service_at
+from hubbub.notebook.http_client import MISSHAPEN, Service, named_path, service_at
 from hubbub.query_results.answer_table import QueryName
 
 _PAGE: Final = 10_000

@@ -32,7 +32,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
-from hubbub.analysis.families.listed import spreads
+from hubbub.analysis.families.listed_values import spreads
 from hubbub.analysis.families.tiers_and_rows import merged_tiers, tier_scales
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import ValueEstimates

@@ -10,7 +10,7 @@ from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle, OpeningKey, open_bundle
 from hubbub.catalog import EPOCH_SECONDS, Crowd
 from hubbub.catalog.crowds.gaussian_privacy import mu_of_pure
-from hubbub.keys.opening_keys import new_periods
+from hubbub.keys.opening_key_files import new_periods
 from hubbub.signing.sign_bundle import sign_bundle
 
 _KEY_SECONDS = 4 * EPOCH_SECONDS["week"]

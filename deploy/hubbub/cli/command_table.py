@@ -34,8 +34,10 @@ COMMANDS: Final = {
         further=("catalog",),
     ),
     "keys": Entry("make keys and certificates", "cli"),
-    "log": Entry("audit the transparency log of bundles"),
-    "notice": Entry("lower or stop a metric on all devices, without an app release"),
+    "log": Entry("audit the transparency log of bundles", module="transparency_log"),
+    "notice": Entry(
+        "lower or stop a metric on all devices, without an app release", module="reduction_notice"
+    ),
     "plan": Entry(
         "choose a mechanism, the number of reports or the epsilon; count fake reports and machines",
         "plan",
@@ -49,7 +51,9 @@ COMMANDS: Final = {
         "plan",
         further=("privacy_crowd",),
     ),
-    "audit": Entry("prove the installed mechanisms, attack a catalog's metrics", "plan"),
+    "audit": Entry(
+        "prove the installed mechanisms, attack a catalog's metrics", "plan", "privacy_audit"
+    ),
     "query": Entry("show the estimates of a metric, with intervals"),
     "discover": Entry("find frequent strings that are on no list"),
     "top": Entry(
@@ -69,7 +73,7 @@ COMMANDS: Final = {
     "metrics": Entry("show the metrics, and the stored epochs of each", module="status"),
     "status": Entry("show where every report is (the conservation law)"),
     "doctor": Entry("diagnose a device and its services"),
-    "forget": Entry("delete totals of a metric before a day", "aggregator,cli"),
+    "forget": Entry("delete totals of a metric before a day", "aggregator,cli", "forget_totals"),
     "totals": Entry(
         "write and verify files of totals; estimate without Redis", "aggregator,cli,tables"
     ),
@@ -81,9 +85,13 @@ COMMANDS: Final = {
     "watch": Entry(
         "follow reports (in development), the conservation law, or a metric", module="status"
     ),
-    "release": Entry("publish numbers with central noise, paid from a yearly budget", "plan"),
+    "release": Entry(
+        "publish numbers with central noise, paid from a yearly budget", "plan", "release_numbers"
+    ),
     "load": Entry(
-        "simulate many devices, and measure the load that an installation sustains", "cli"
+        "simulate many devices, and measure the load that an installation sustains",
+        "cli",
+        "load_test",
     ),
     "rappor": Entry("decode collections of the original RAPPOR tools", "plan"),
     "ledger": Entry("show every report that left this device, and the values it could mean"),

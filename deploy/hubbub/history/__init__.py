@@ -8,7 +8,7 @@ from typing import Final
 
 from hubbub.aggregator.web.answers_from_totals_files import FileAnswers
 from hubbub.notebook import Connection
-from hubbub.notebook.service import Service
+from hubbub.notebook.http_client import Service
 
 __all__ = ["open_totals"]
 

@@ -15,10 +15,10 @@ from hubbub.bundles.tokens import TokenIssuer
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start
 from hubbub.catalog.epochs_and_periods import days_at_most
 from hubbub.errors import BadParameter, BundleRefused
-from hubbub.keys.issuer import read_gateway, read_token_public
-from hubbub.keys.opening_keys import read_public_keys, write_new_keys
-from hubbub.keys.operator import read_handovers, read_operator_key
-from hubbub.notebook.service import Service
+from hubbub.keys.issuer_and_gateway_keys import read_gateway, read_token_public
+from hubbub.keys.opening_key_files import read_public_keys, write_new_keys
+from hubbub.keys.operator_key import read_handovers, read_operator_key
+from hubbub.notebook.http_client import Service
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.runtime.tls import authorities_of
 from hubbub.signing.log.log_files import LOG, append_to_log, log_of

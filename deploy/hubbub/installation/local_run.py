@@ -38,11 +38,11 @@ from hubbub.installation.child_process import (
     postponed_endings,
 )
 from hubbub.installation.embedded_redis import EmbeddedRedis
-from hubbub.installation.endpoints import LOCK, Endpoints
 from hubbub.installation.keys_and_bundles import OPERATORS, build_bundle, make_keys, publish_models
+from hubbub.installation.running_endpoints import LOCK, Endpoints
 from hubbub.issuer.accounts import add_account
-from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, make_token_key
-from hubbub.keys.opening_keys import read_public_keys
+from hubbub.keys.issuer_and_gateway_keys import GATEWAY_KEY, make_gateway_key, make_token_key
+from hubbub.keys.opening_key_files import read_public_keys
 from hubbub.programs.atomic_write import replace_file
 from hubbub.programs.issuer_key_file import TOKEN_KEY
 from hubbub.runtime.tls import TlsFolder

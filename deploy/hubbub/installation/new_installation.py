@@ -21,7 +21,7 @@ from hubbub.installation.certificate_authorities import (
     write_certificates,
 )
 from hubbub.installation.keys_and_bundles import build_bundle, make_keys
-from hubbub.keys.issuer import make_token_key, take_token_public
+from hubbub.keys.issuer_and_gateway_keys import make_token_key, take_token_public
 from hubbub.programs.atomic_write import refuse_unwritable
 
 # The containers' names in deploy/compose; the chart's services are named by --host.

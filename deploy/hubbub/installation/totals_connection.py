@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.installation.embedded_redis import url_of
-from hubbub.installation.endpoints import nothing_runs
 from hubbub.installation.keys_and_bundles import OPERATORS
+from hubbub.installation.running_endpoints import nothing_runs
 from hubbub.programs.option_parsing import option, options
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import RedisServer

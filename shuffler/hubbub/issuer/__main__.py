@@ -17,7 +17,7 @@ from hubbub.issuer.issuing import (
 from hubbub.issuer.settings import Settings, parse
 from hubbub.programs.issuer_key_file import read_token_key
 from hubbub.runtime.http.server import public_door
-from hubbub.runtime.monitoring.declaration import RELOADS
+from hubbub.runtime.monitoring.metric_declaration import RELOADS
 from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.oidc_tokens import ProviderKeys
@@ -25,7 +25,7 @@ from hubbub.runtime.process import run_service, serve_until_signal
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import Memory
 from hubbub.runtime.reloading import Reloader, Take
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.rate_limiter import Limiter
 
 
 async def _serve(settings: Settings) -> None:

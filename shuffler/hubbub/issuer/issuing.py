@@ -36,7 +36,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hubbub.epochs import begins
 from hubbub.errors import AccessRefused, BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.issuer.accounts import Accounts
-from hubbub.runtime.http.app import (
+from hubbub.runtime.http.bodies_and_problems import (
     Answer,
     Refused,
     open_to_pages,
@@ -45,11 +45,11 @@ from hubbub.runtime.http.app import (
     respond,
 )
 from hubbub.runtime.http.server import Receive, Scope, Send
-from hubbub.runtime.messages import hint_seconds, read_message
-from hubbub.runtime.monitoring.declaration import MetricDeclaration
+from hubbub.runtime.monitoring.metric_declaration import MetricDeclaration
 from hubbub.runtime.oidc_tokens import ProviderKeys
 from hubbub.runtime.redis.command_sender import RedisServer, lua, script
-from hubbub.runtime.rpc.limiter import Limiter, network_of
+from hubbub.runtime.rpc.rate_limiter import Limiter, network_of
+from hubbub.runtime.untrusted_messages import hint_seconds, read_message
 from hubbub.tokens import poprf
 from hubbub.tokens.token import token_info
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse

@@ -13,7 +13,7 @@ from hubbub.runtime.http.server import public_door
 from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.process import run_service, serve_until_signal
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.rate_limiter import Limiter
 
 
 async def _serve(settings: Settings) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 import httpx2
 
-from hubbub.runtime.http.app import (
+from hubbub.runtime.http.bodies_and_problems import (
     PROBLEM_TYPE,
     Answer,
     Refused,
@@ -24,9 +24,9 @@ from hubbub.runtime.http.app import (
     respond,
 )
 from hubbub.runtime.http.server import Receive, Scope, Send
-from hubbub.runtime.messages import hint_seconds
-from hubbub.runtime.monitoring.declaration import MetricDeclaration
-from hubbub.runtime.rpc.limiter import Limiter, network_of
+from hubbub.runtime.monitoring.metric_declaration import MetricDeclaration
+from hubbub.runtime.rpc.rate_limiter import Limiter, network_of
+from hubbub.runtime.untrusted_messages import hint_seconds
 
 _log: Final = logging.getLogger("hubbub.relay")
 

@@ -12,9 +12,9 @@ import uvloop
 
 from hubbub.programs.issuer_key_file import read_token_key
 from hubbub.runtime.clocks import Clocks
-from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.connection_limit import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
-from hubbub.runtime.monitoring.declaration import (
+from hubbub.runtime.monitoring.metric_declaration import (
     CLOCK_APART_SECONDS,
     REDIS_MEMORY_RATIO,
     RELOADS,
@@ -25,7 +25,7 @@ from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.runtime.process import certificates_until, day_of, run_service, serve_until_signal
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.reloading import Reloader, Take
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.rate_limiter import Limiter
 from hubbub.runtime.rpc.server import Server, channel
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.admission import (
@@ -52,9 +52,9 @@ from hubbub.shuffler.prometheus_metrics import (
     UNWRITTEN_REPORTS,
 )
 from hubbub.shuffler.public_files import BundleFile, SignedFiles, read_signed
-from hubbub.shuffler.redeeming import Redeemer, refuse_untaken
 from hubbub.shuffler.settings import Settings, limited, parse
 from hubbub.shuffler.stream_table import StreamTable, read_stream_table
+from hubbub.shuffler.token_checks import Redeemer, refuse_untaken
 
 if TYPE_CHECKING:
     import grpc.aio

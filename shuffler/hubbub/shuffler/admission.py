@@ -23,14 +23,14 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hubbub.conservation import Window
 from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.runtime.clocks import Clock, Clocks
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.rate_limiter import Limiter
 from hubbub.shuffler.group_commit import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.public_files import SignedFiles
-from hubbub.shuffler.redeeming import Paid, Redeemer
 from hubbub.shuffler.shards import may_spread
 from hubbub.shuffler.stream_table import Stream, StreamTable
+from hubbub.shuffler.token_checks import Paid, Redeemer
 from hubbub.tokens.token import nonce_of
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse

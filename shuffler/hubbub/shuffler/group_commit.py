@@ -10,7 +10,7 @@ from hubbub.conservation import Window
 from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.runtime.monitoring.stages_and_traces import Stages
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.redeeming import Paid
+from hubbub.shuffler.token_checks import Paid
 
 _log: Final = logging.getLogger("hubbub.shuffler")
 

@@ -24,11 +24,18 @@ from hubbub.oblivious.binary_http import Request, Response, read_request, write_
 from hubbub.oblivious.encapsulation import Gateway
 from hubbub.oblivious.key_config import GATEWAY_PATH, KEYS_TYPE, REQUEST_TYPE, RESPONSE_TYPE
 from hubbub.programs.text_files import read_list
-from hubbub.runtime.http.app import Answer, Refused, media_type, read_body, refused_for_now, respond
-from hubbub.runtime.http.connections import OpenConnections, among
+from hubbub.runtime.http.bodies_and_problems import (
+    Answer,
+    Refused,
+    media_type,
+    read_body,
+    refused_for_now,
+    respond,
+)
+from hubbub.runtime.http.connection_limit import OpenConnections, among
 from hubbub.runtime.http.server import Receive, Scope, Send
-from hubbub.runtime.messages import hint_seconds, read_message
-from hubbub.runtime.rpc.limiter import network_of
+from hubbub.runtime.rpc.rate_limiter import network_of
+from hubbub.runtime.untrusted_messages import hint_seconds, read_message
 from hubbub.shuffler.admission import (
     LARGEST_SUBMIT_BYTES,
     MAX_SUBMIT_FIELDS,

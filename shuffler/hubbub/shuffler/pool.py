@@ -40,8 +40,8 @@ from hubbub.runtime.redis.command_sender import Command, RedisServer, lua, scrip
 from hubbub.shuffler.crowd_pool import Crowds, HiddenCounts, settle
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool_replies import TERMS, Level, PoolReplies
-from hubbub.shuffler.redeeming import Paid
 from hubbub.shuffler.shards import CHUNK, Place, by_shard, chunks, keys_of, places, set_key
+from hubbub.shuffler.token_checks import Paid
 
 # A full Redis lets a script continue whose first write deletes. So scripts that make room first
 # delete something, if only a field that does not exist.

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hubbub.runtime.monitoring.declaration import MetricDeclaration
+from hubbub.runtime.monitoring.metric_declaration import MetricDeclaration
 
 SUBMITTED_REPORTS: Final = MetricDeclaration(
     "hubbub_submitted_reports_total",

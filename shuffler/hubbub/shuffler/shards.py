@@ -10,8 +10,8 @@ from hashlib import blake2b
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from hubbub.conservation import Window
-from hubbub.shuffler.redeeming import Paid
 from hubbub.shuffler.stream_table import Stream
+from hubbub.shuffler.token_checks import Paid
 
 MAX_SHARDS: Final = 256
 CHUNK: Final = 4000

@@ -27,7 +27,7 @@ from hubbub.aggregator.query.trends import Point, Series, Shift, Trended
 from hubbub.analysis.answer import Twins, ValueAnswer
 from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change
-from hubbub.analysis.comparisons.cross import Cell, Slice
+from hubbub.analysis.comparisons.cross_tables import Cell, Slice
 from hubbub.analysis.comparisons.order_confidence import TopValue
 from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.analysis.percentiles import Percentile, PercentileShift, ShareBelow

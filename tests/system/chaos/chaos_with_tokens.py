@@ -15,7 +15,7 @@ from hubbub.client import Client
 from hubbub.client.state.contract import SENT as TAKEN
 from hubbub.installation.child_process import free_port
 from hubbub.issuer.accounts import add_account
-from hubbub.keys.issuer import make_token_key
+from hubbub.keys.issuer_and_gateway_keys import make_token_key
 from hubbub.programs.issuer_key_file import TOKEN_KEY
 from tests.support.catalogs import metric_toml
 from tests.support.waiting import eventually

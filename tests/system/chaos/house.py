@@ -22,8 +22,8 @@ from hubbub.errors import HubbubError
 from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.installation.child_process import Child, free_port
 from hubbub.installation.embedded_redis import EmbeddedRedis
-from hubbub.installation.endpoints import Endpoints
 from hubbub.installation.keys_and_bundles import build_bundle, make_keys
+from hubbub.installation.running_endpoints import Endpoints
 from tests.support.catalogs import metric_toml
 from tests.support.law_terms import total_counts
 from tests.support.waiting import eventually

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hubbub.aggregator.ingest.development_reports import Arrivals
 from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.aggregator.ingest.opener import Opener
-from hubbub.aggregator.ingest.window_room import Room
+from hubbub.aggregator.ingest.window_report_limit import Room
 from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore
 from hubbub.authoring.crowds.accountant import expected_dummies
 from hubbub.bundles import Bundle, key_at

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hubbub.analysis.answer import Twins, ValueAnswer
 from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change
-from hubbub.analysis.comparisons.cross import Cell, Slice
+from hubbub.analysis.comparisons.cross_tables import Cell, Slice
 from hubbub.analysis.comparisons.order_confidence import TopValue
 from hubbub.analysis.percentiles import Percentile, PercentileShift, ShareBelow
 from hubbub.analysis.strings.likely_strings import LikelyString

@@ -27,7 +27,7 @@ from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answering import to_shared_values
 from hubbub.analysis.comparisons import order_confidence
 from hubbub.analysis.comparisons.change import changes
-from hubbub.analysis.comparisons.cross import Cross, crossed
+from hubbub.analysis.comparisons.cross_tables import Cross, crossed
 from hubbub.analysis.families import family_for
 from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.analysis.percentiles import PercentileShift, percentile_shifts

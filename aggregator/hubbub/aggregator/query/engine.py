@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from hubbub.aggregator.access.tokens import EVERYONE, Caller
 from hubbub.aggregator.ingest.development_reports import Arrivals
-from hubbub.aggregator.learning import Rounds
+from hubbub.aggregator.learning_rounds import Rounds
 from hubbub.aggregator.query.answer_store import AnswerStore, version_of
 from hubbub.aggregator.query.answer_types import Estimated, MetricDetail, MetricLine
 from hubbub.aggregator.query.arriving_reports import Watched, arriving_reports
@@ -38,7 +38,7 @@ from hubbub.aggregator.query.estimating import (
     RangeEstimate,
     estimate_range,
 )
-from hubbub.aggregator.query.marks import Marks
+from hubbub.aggregator.query.marked_days import Marks
 from hubbub.aggregator.query.metric_answer import notice_of, whole_answer
 from hubbub.aggregator.query.overview import detail, line
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch, together

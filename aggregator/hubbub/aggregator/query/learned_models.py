@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hubbub.aggregator.learning import FinishedRound, due_at
+from hubbub.aggregator.learning_rounds import FinishedRound, due_at
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import stated_epsilon
 from hubbub.aggregator.query.metric_answer import iso_time

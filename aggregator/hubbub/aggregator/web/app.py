@@ -29,10 +29,10 @@ from hubbub.aggregator.web.query_routes import MODELS, QUESTIONS
 from hubbub.errors import ServiceUnavailable
 from hubbub.errors.address_checks import is_loopback
 from hubbub.errors.message_words import visible
-from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.connection_limit import OpenConnections
 from hubbub.runtime.http.server import App, HttpDoor
 from hubbub.runtime.http.timed_connection import TimeLimits
-from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.rate_limiter import Limiter
 from hubbub.runtime.version import VERSION
 
 _PAGES: Final = {"/": "overview.html", "/metric": "metric.html", "/pipeline": "pipeline.html"}

@@ -27,7 +27,7 @@ from hubbub.errors import AccessRefused, ServiceUnavailable, StoreUnavailable
 from hubbub.errors.address_checks import is_loopback
 from hubbub.runtime.http.server import App, Message, Receive, Scope, Send
 from hubbub.runtime.rpc.call_checks import log_fault
-from hubbub.runtime.rpc.limiter import Limiter, network_of
+from hubbub.runtime.rpc.rate_limiter import Limiter, network_of
 
 _log: Final = logging.getLogger("hubbub.aggregator.web")
 

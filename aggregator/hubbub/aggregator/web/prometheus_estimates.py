@@ -20,7 +20,7 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.catalog import Metric
 from hubbub.errors import BatchTooSmall, TotalsUnreadable
 from hubbub.query_results.answer_table import COLUMNS
-from hubbub.runtime.monitoring.declaration import MetricDeclaration
+from hubbub.runtime.monitoring.metric_declaration import MetricDeclaration
 
 _MAX_VALUES: Final = 50
 _LONGEST: Final = 200  # longest label

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from hubbub.aggregator.query.candidates import SavedList
-from hubbub.aggregator.query.marks import Mark, check_mark
+from hubbub.aggregator.query.marked_days import Mark, check_mark
 from hubbub.aggregator.releases.release_log import Recorded
 from hubbub.aggregator.releases.releasing import BudgetLeft, ReleaseQuery, Releases
 from hubbub.aggregator.web.parameters import (

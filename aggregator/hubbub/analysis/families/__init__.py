@@ -8,7 +8,7 @@ from numpy.random import Generator
 
 from hubbub.analysis.families.bloom import Bloom
 from hubbub.analysis.families.contract import Family
-from hubbub.analysis.families.listed import Listed
+from hubbub.analysis.families.listed_values import Listed
 from hubbub.analysis.families.mean import Means
 from hubbub.analysis.families.part_tables import Pairs
 from hubbub.analysis.families.prefix_tree import Trees

@@ -14,7 +14,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.draw_totals import one_hot_chances
-from hubbub.analysis.families.listed import Listed, spreads
+from hubbub.analysis.families.listed_values import Listed, spreads
 from hubbub.analysis.families.tiers_and_rows import Tier, reports_of
 from hubbub.mechanisms import AnyMechanism, BitVector, Subset
 

@@ -18,7 +18,7 @@ from hubbub.analysis.families.draw_totals import (
     draw_points,
     one_hot_chances,
 )
-from hubbub.analysis.families.listed import Listed
+from hubbub.analysis.families.listed_values import Listed
 from hubbub.analysis.families.tiers_and_rows import Columns, Tier
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter

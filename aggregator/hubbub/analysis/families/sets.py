@@ -11,7 +11,7 @@ from numpy.random import Generator
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import NO_SUMS, Expected, Family
 from hubbub.analysis.families.draw_totals import Counts
-from hubbub.analysis.families.listed import Listed
+from hubbub.analysis.families.listed_values import Listed
 from hubbub.analysis.families.tiers_and_rows import Columns, Tier
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter

@@ -16,10 +16,10 @@ import numpy as np
 
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.joint_errors import pair_covariances
-from hubbub.analysis.families.listed import Listed
+from hubbub.analysis.families.listed_values import Listed
 from hubbub.analysis.families.tiers_and_rows import Tier, merged_tiers
-from hubbub.analysis.ranks.fitted import IndexRanks
-from hubbub.analysis.ranks.shares_by_sums import LinearRanks
+from hubbub.analysis.ranks.ranks_by_fit import IndexRanks
+from hubbub.analysis.ranks.ranks_by_sums import LinearRanks
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Totals
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from hubbub.authoring.crowds.accountant import Accountant
-from hubbub.authoring.exposure import over_caps, over_central_cap, with_gaussians
 from hubbub.authoring.metrics_toml.metric_table import Around, read_metric
 from hubbub.authoring.metrics_toml.model_table import read_model
+from hubbub.authoring.person_exposure import over_caps, over_central_cap, with_gaussians
 from hubbub.authoring.table_reader import read_section
 from hubbub.bundles.bundle import Runs
 from hubbub.bundles.tokens import Tokens, unfetched, untokened

@@ -34,7 +34,7 @@ from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probabili
 from hubbub.mechanisms.probability import DIGITS
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.crowd_guarantees import smallest_crowd
-from hubbub.privacy.proofs.attack import (
+from hubbub.privacy.proofs.distinguishing_attack import (
     COUNTS,
     SUM,
     Attacked,

@@ -27,7 +27,7 @@ from hubbub.bundles.transparency_log import (
     node_hash,
 )
 from hubbub.errors import BadParameter, BundleRefused, KeysUnusable, LogBroken
-from hubbub.keys.operator import read_signing_key, signing_pem
+from hubbub.keys.operator_key import read_signing_key, signing_pem
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 
 CHECKPOINT: Final = "checkpoint"

@@ -28,7 +28,7 @@ from hubbub.bundles.transparency_log import (
     signed_note,
 )
 from hubbub.errors import BadParameter, KeysUnusable, LogBroken
-from hubbub.keys.operator import read, read_signing_key, signing_pem
+from hubbub.keys.operator_key import read, read_signing_key, signing_pem
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.programs.http_calls import HttpCalls
 from hubbub.programs.text_files import unreadable

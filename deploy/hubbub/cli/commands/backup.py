@@ -24,14 +24,14 @@ from hubbub.installation.archive import (
     write_manifest,
 )
 from hubbub.installation.embedded_redis import EmbeddedRedis, Server, url_of
-from hubbub.installation.endpoints import nothing_runs
-from hubbub.installation.snapshot import (
+from hubbub.installation.redis_snapshot import (
     copy_into,
     loaded_server,
     number_of_keys,
     read_together,
     refuse_keys,
 )
+from hubbub.installation.running_endpoints import nothing_runs
 from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import Exclusive, argument, option, options

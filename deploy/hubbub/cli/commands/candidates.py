@@ -7,7 +7,7 @@ from hubbub.cli.terminal.output import day_of, listing, say
 from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates
 from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.errors.message_words import several
-from hubbub.notebook.service import named_path
+from hubbub.notebook.http_client import named_path
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import argument
 

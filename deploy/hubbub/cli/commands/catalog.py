@@ -7,8 +7,8 @@ from math import ceil, isfinite
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.authoring.code_modules import FIRST_LINES, python_module, typescript_module
 from hubbub.authoring.crowds.accountant import minimum
+from hubbub.authoring.typed_modules import FIRST_LINES, python_module, typescript_module
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central_conflicts import CROWD_TREE
 from hubbub.catalog.crowds.crowd import CROWD_PARTS

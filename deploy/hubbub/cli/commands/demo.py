@@ -18,7 +18,7 @@ from typing import Final
 from hubbub.authoring.crowds.accountant import number_variance
 from hubbub.catalog import EPOCH_SECONDS, epoch_at
 from hubbub.cli.commands.up import until_interrupted
-from hubbub.cli.demonstration import (
+from hubbub.cli.demo_questions import (
     BOTH_WAYS,
     CROSSED,
     answers_of,

@@ -24,9 +24,9 @@ from hubbub.installation.certificate_authorities import (
 )
 from hubbub.installation.keys_and_bundles import DEFAULT_DAYS, DEFAULT_PERIODS, make_keys
 from hubbub.issuer.accounts import add_account
-from hubbub.keys.issuer import GATEWAY_KEY, make_gateway_key, make_token_key
-from hubbub.keys.opening_keys import add_x_wing, rotate_keys
-from hubbub.keys.operator import hand_over_to_new
+from hubbub.keys.issuer_and_gateway_keys import GATEWAY_KEY, make_gateway_key, make_token_key
+from hubbub.keys.opening_key_files import add_x_wing, rotate_keys
+from hubbub.keys.operator_key import hand_over_to_new
 from hubbub.programs.atomic_write import locked, refuse_unwritable, replace_file
 from hubbub.programs.command_line import command
 from hubbub.programs.issuer_key_file import TOKEN_KEY

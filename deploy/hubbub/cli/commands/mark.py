@@ -4,7 +4,7 @@ from typing import Final
 
 from hubbub.cli.terminal.output import listing, say
 from hubbub.cli.terminal.query_options import ServiceOptions
-from hubbub.notebook.service import named_path
+from hubbub.notebook.http_client import named_path
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import argument, option
 

@@ -14,9 +14,9 @@ from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates
 from hubbub.errors import BadParameter, MissingDependency, TotalsUnreadable
 from hubbub.errors.message_words import install_with
-from hubbub.installation.endpoints import Endpoints, read_endpoints
+from hubbub.installation.running_endpoints import Endpoints, read_endpoints
 from hubbub.notebook import Answer, Connection
-from hubbub.notebook.service import MISSHAPEN
+from hubbub.notebook.http_client import MISSHAPEN
 from hubbub.programs.atomic_write import read_output, write_output
 from hubbub.programs.option_parsing import Exclusive, argument, option, options, read_existing
 from hubbub.query_results.answer_table import whole_rows

@@ -18,10 +18,10 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.server import ServerState
 
 from hubbub.errors import ServiceUnavailable
-from hubbub.runtime.http.connections import OpenConnections, among
+from hubbub.runtime.http.connection_limit import OpenConnections, among
 from hubbub.runtime.http.proxy_header import BadProxyHeader, Caller, caller_named_by
 from hubbub.runtime.http.timed_connection import OF_DEVICES, TimedConnection, TimeLimits
-from hubbub.runtime.rpc.limiter import network_of
+from hubbub.runtime.rpc.rate_limiter import network_of
 from hubbub.runtime.tls import TlsFolder, check_plain
 
 Scope = MutableMapping[str, Any]

@@ -8,8 +8,8 @@ from typing import Any, Final
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hubbub.errors.tls_authorities import common_names
-from hubbub.runtime.http.connections import OpenConnections
-from hubbub.runtime.rpc.limiter import network_of
+from hubbub.runtime.http.connection_limit import OpenConnections
+from hubbub.runtime.rpc.rate_limiter import network_of
 
 # Limit of a request's head, ten times a browser's, and of all else besides the body, as the framing
 # of chunks. httptools itself has no limit.

@@ -18,11 +18,11 @@ from prometheus_client.registry import Collector
 
 from hubbub.conservation import Window
 from hubbub.errors import HubbubError
-from hubbub.runtime.http.app import Answer, Headers, Refused, respond
-from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.bodies_and_problems import Answer, Headers, Refused, respond
+from hubbub.runtime.http.connection_limit import OpenConnections
 from hubbub.runtime.http.server import HttpDoor, Receive, Scope, Send
 from hubbub.runtime.http.timed_connection import TimeLimits
-from hubbub.runtime.monitoring.declaration import (
+from hubbub.runtime.monitoring.metric_declaration import (
     BUILD_INFO,
     CERTIFICATE_DAYS_LEFT,
     REPORTS,

@@ -17,7 +17,7 @@ from prometheus_client import Histogram
 
 from hubbub.errors import MissingDependency
 from hubbub.errors.message_words import install_with
-from hubbub.runtime.monitoring.declaration import BATCH_REPORTS, STAGE_SECONDS
+from hubbub.runtime.monitoring.metric_declaration import BATCH_REPORTS, STAGE_SECONDS
 
 _WHERETO: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _HEADER: Final = "traceparent"

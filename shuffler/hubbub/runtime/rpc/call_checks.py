@@ -18,8 +18,7 @@ from typing import Any, Final, NoReturn
 import grpc
 import grpc.aio
 
-from hubbub.runtime.messages import read_message
-from hubbub.runtime.rpc.callers import (
+from hubbub.runtime.rpc.grpc_callers import (
     Context,
     Trailers,
     caller_of,
@@ -28,6 +27,7 @@ from hubbub.runtime.rpc.callers import (
     refuse,
 )
 from hubbub.runtime.tls import names_of
+from hubbub.runtime.untrusted_messages import read_message
 
 # Each call keeps its head and its first window in memory: 64 KiB for clients that do not confirm
 # our smaller window.

@@ -16,7 +16,7 @@ from hubbub.errors import ServiceUnavailable
 from hubbub.errors.address_checks import proxy_options
 from hubbub.runtime.memory import end_floods
 from hubbub.runtime.rpc.call_checks import Admit, Calls, Spoiled, Strict
-from hubbub.runtime.rpc.callers import Trailers
+from hubbub.runtime.rpc.grpc_callers import Trailers
 from hubbub.runtime.tls import TlsFolder, check_plain
 from hubbub.wire.v1.stubs_and_handlers import add_service
 

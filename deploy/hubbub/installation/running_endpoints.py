@@ -9,7 +9,7 @@ from typing import Final
 
 from hubbub.errors import ServiceUnavailable
 from hubbub.notebook.connection import Connection
-from hubbub.notebook.service import MISSHAPEN, Service, service_at
+from hubbub.notebook.http_client import MISSHAPEN, Service, service_at
 
 if sys.platform != "win32":
     import fcntl

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 import grpc
 import grpc.aio
 
-from hubbub.runtime.messages import hint_seconds
-from hubbub.runtime.rpc.limiter import network_of
+from hubbub.runtime.rpc.rate_limiter import network_of
+from hubbub.runtime.untrusted_messages import hint_seconds
 
 _FILES: Final = Path("/proc/self/fd")
 _MARK: Final = ("hubbub-refused", "for-good")

@@ -14,7 +14,7 @@ from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.cli.terminal.output import day_of, first_second, listing, say
 from hubbub.cli.terminal.query_options import HOME
 from hubbub.errors import BadParameter, NoticeRefused, UnknownMetric
-from hubbub.keys.operator import read_handovers, read_operator_key
+from hubbub.keys.operator_key import read_handovers, read_operator_key
 from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import argument, option, options

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter, KeysUnusable, MissingDependency
 from hubbub.errors.message_words import install_with
-from hubbub.keys.operator import read
+from hubbub.keys.operator_key import read
 from hubbub.oblivious.key_config import key_config, read_config
 from hubbub.programs.atomic_write import locked, refuse_unwritable, replace_file
 from hubbub.programs.issuer_key_file import KEY_BYTES, TOKEN_KEY

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.distribution import chances
-from hubbub.analysis.ranks.shares_by_sums import around, by_errors, rising
+from hubbub.analysis.ranks.ranks_by_sums import around, by_errors, rising
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.haar import HaarResponse

@@ -19,7 +19,7 @@ from hubbub.bundles.opening_keys import OpeningKey, OpeningKeyPublic
 from hubbub.bundles.signatures import KEY_BYTES
 from hubbub.catalog.epochs_and_periods import EPOCH_SECONDS, closing_time, epoch_at
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.keys.operator import OPERATOR, read, read_secret, write_operator_key
+from hubbub.keys.operator_key import OPERATOR, read, read_secret, write_operator_key
 from hubbub.programs.atomic_write import refuse_unwritable, replace_file
 from hubbub.sealing.hpke import x_wing_public_bytes
 
