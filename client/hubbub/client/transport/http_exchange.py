@@ -205,7 +205,7 @@ class _Connection:
         line: bytes = self._reader.readline(self._head_bytes_left + 1)
         self._head_bytes_left -= len(line)
         if not line:
-            raise ConnectionResetError
+            raise ConnectionResetError(errno.ECONNRESET, "the server closed the connection")
         if not line.endswith(b"\n") or self._head_bytes_left < 0:
             raise _no_http()
         return line.rstrip(b"\r\n").decode("latin-1")
