@@ -152,6 +152,7 @@ def test_a_weakly_hidden_answer_is_named_as_a_residual_risk(tmp_path: Path) -> N
     weak = CATALOG.replace("epsilon = 1.0", "epsilon = 8.0")
     texts = {s.subject: s.text for s in papers_of(tmp_path, weak)["impact-assessment"].statements}
     assert "theme" in texts["Residual risk"]
+    assert texts["Prior consultation (Article 36)"].endswith('as the row "Residual risk" suggests.')
     strong = CATALOG.replace("epsilon = 1.0", "epsilon = 0.1").replace("= 40.0", "= 0.5")
     texts = {s.subject: s.text for s in papers_of(tmp_path, strong)["impact-assessment"].statements}
     assert "stay hidden" in texts["Residual risk"]

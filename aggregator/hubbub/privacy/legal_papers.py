@@ -127,7 +127,7 @@ def _facts(catalog: Catalog) -> dict[str, Any]:
         "links": links,
         "public": public,
         "residual_risk": residual,
-        "is_high": ", as the row above suggests" if weak else "",
+        "is_high": ', as the row "Residual risk" suggests' if weak else "",
         "leaflet": leaflet(catalog),
         "names": ", ".join(catalog.metrics),
         "mechanisms": ", ".join(sorted({metric.mechanism for metric in metrics})),
