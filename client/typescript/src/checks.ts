@@ -1,6 +1,6 @@
 /**
- * The checks of a bundle when it is opened, in one file. Every page loads it after the first file
- * and before it reports. It begins with the client, as more.ts does.
+ * The checks of a bundle when it is opened, and what uses the network, in one file. Every page loads
+ * it after the first file and before it reports. It begins with the client, as more.ts does.
  */
 export { Client } from "./client/client.js";
 export { digestsOf, spelledOf } from "./catalog/definition.js";
@@ -18,3 +18,4 @@ export { admitted } from "./client/admission.js";
 export { mistakeOf } from "./client/value_hints.js";
 export { checked, named, refuseOptions, refuseUnfit, secondsOf } from "./client/options.js";
 export { storagelessClient, started } from "./client/storageless_client.js";
+export { contentOf, fetchPost, fetchTransport } from "./browser/fetching.js";

@@ -36,5 +36,10 @@ export function callLater(seconds: number, work: () => void): ReturnType<typeof 
 
 /** A signal that is aborted after a number of seconds. In Node its timer keeps no program alive. */
 export function after(seconds: number): AbortSignal {
-  return AbortSignal.timeout(Math.ceil(1000 * seconds));
+  if ("timeout" in AbortSignal) return AbortSignal.timeout(Math.ceil(1000 * seconds));
+  const limit = new AbortController(); // Safari before 16
+  callLater(seconds, () => {
+    limit.abort(new DOMException("", "TimeoutError"));
+  });
+  return limit.signal;
 }

@@ -19,6 +19,12 @@ FAST = """
 const after = AbortSignal.timeout.bind(AbortSignal);
 AbortSignal.timeout = (milliseconds) => after(milliseconds / 20);
 """
+# The same in browsers without AbortSignal.timeout, as Safari 15.
+FAST_WITHOUT_TIMEOUT = """
+delete AbortSignal.timeout;
+const later = window.setTimeout;
+window.setTimeout = (work, milliseconds, ...rest) => later(work, milliseconds / 20, ...rest);
+"""
 # Connections to IndexedDB, so that they can be closed as a browser does that says nothing of it.
 REMEMBER = """
 window.connections = [];
@@ -42,6 +48,14 @@ WITHOUT_BUNDLE = """
 const fetched = fetch;
 window.fetch = (url, how) => url === "/app.hubbub" ? FAULT : fetched(url, how);
 """
+# As in Safari 15, or where an extension or a WebView refuses access.
+REMOVALS = (
+    "Object.defineProperty(window, 'caches', { value: undefined })",
+    "Object.defineProperty(window, 'crypto', { get() { throw new Error('no'); } })",
+    "Object.defineProperty(crypto, 'subtle', { value: undefined })",
+    "delete Object.hasOwn",
+    "delete Navigator.prototype.locks",
+)
 UNFETCHED = (
     "Promise.resolve(new Response(new ReadableStream()))",
     "Promise.resolve(new Response('', { status: 503 }))",
@@ -140,11 +154,11 @@ def test_a_page_that_waits_for_a_lock_reports_after_its_release(
     assert report(page, "dark") == "queued"
 
 
-@pytest.mark.thorough
+@pytest.mark.parametrize("fast", [FAST, FAST_WITHOUT_TIMEOUT], ids=["native", "substitute"])
 def test_storage_that_never_answers_is_waited_for_no_longer_than_a_limit(
-    device: BrowserContext, origin: str, door: str
+    device: BrowserContext, origin: str, door: str, fast: str
 ) -> None:
-    device.add_init_script(FAST + NEVER_ANSWERS)
+    device.add_init_script(fast + NEVER_ANSWERS)
     page = tab_of(device, origin, door)
     assert report(page, "dark") == "no_state"
     assert page.evaluate("client.flush(1)") is False
@@ -206,10 +220,11 @@ def test_service_workers_need_their_own_entry_and_the_pages_names_it(
     counted(up, "service", 2)
 
 
-def test_a_page_whose_caches_are_taken_away_reports_nothing_and_throws_nothing(
-    device: BrowserContext, origin: str, door: str
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_a_page_without_a_needed_api_reports_nothing_and_throws_nothing(
+    device: BrowserContext, origin: str, door: str, removal: str
 ) -> None:
-    device.add_init_script("Object.defineProperty(window, 'caches', { value: undefined })")
+    device.add_init_script(removal)
     page = device.new_page()
     page.goto(origin)
     with page.expect_console_message(lambda line: "nothing is reported" in line.text):

@@ -1,5 +1,5 @@
 /**
- * Submissions from a page or worker, by fetch.
+ * Bundles for a page or worker, and its submissions, by fetch.
  *
  * PRIVACY: no cookie, no referrer, no cache; a redirect is not followed. The shuffler neither reads
  * nor stores the headers that a browser adds (User-Agent, Origin); a relay does not see them.
@@ -7,10 +7,23 @@
 import type { Post, Transport } from "../client/transport.js";
 import { BadParameter, tooLate, TryAgain } from "../errors.js";
 import { concatenated, type Bytes } from "../mechanisms/packing.js";
-import { within } from "../time_limits.js";
+import { MAX_BYTES } from "../catalog/bundle.js";
+import { after, within } from "../time_limits.js";
 import { PATH, TYPE, type Answer } from "../transport/submission.js";
 
 const LARGEST_ANSWER_BYTES = 1 << 20;
+const BUNDLE_SECONDS = 20;
+
+/** The content of a bundle, which is fetched if it is an address. */
+export async function contentOf(bundle: string | URL | Bytes): Promise<Bytes> {
+  if (bundle instanceof Uint8Array) return bundle;
+  const signal = after(BUNDLE_SECONDS);
+  const response = await fetch(bundle, { credentials: "omit", signal });
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  const content = await within(signal, bodyOf(response, MAX_BYTES));
+  if (!content) throw new Error("it has no end");
+  return content;
+}
 
 /** A POST by fetch. */
 export const fetchPost: Post = async (url, type, body, signal, headers = {}) => {
@@ -25,7 +38,7 @@ export const fetchPost: Post = async (url, type, body, signal, headers = {}) => 
 };
 
 /** The whole body, or null if it is longer than `maxBytes` or its stream breaks off. */
-export async function bodyOf({ body }: Response, maxBytes: number): Promise<Bytes | null> {
+async function bodyOf({ body }: Response, maxBytes: number): Promise<Bytes | null> {
   const reader = body?.getReader();
   const parts: Uint8Array[] = [];
   let size = 0;

@@ -1,12 +1,10 @@
 /** Opens a client in a page or a worker. */
-import { MAX_BYTES, openBundle } from "../catalog/bundle.js";
+import { openBundle } from "../catalog/bundle.js";
 import { Client, type Options } from "../client/client.js";
 import { load } from "../loading.js";
-import { after, within } from "../time_limits.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import type { Account } from "../transport/issuer.js";
 import { BrowserStorage, isPrivate } from "./indexeddb.js";
-import { bodyOf, fetchPost, fetchTransport } from "./fetching.js";
 
 /** The options of an app in a browser. */
 export interface BrowserOptions extends Options {
@@ -31,7 +29,6 @@ export interface BrowserOptions extends Options {
 }
 
 const APP = "app";
-const BUNDLE_SECONDS = 20;
 const REQUIRED_OPTIONS = { bundle: "string, or object: URL or Uint8Array" };
 
 /**
@@ -45,7 +42,7 @@ const REQUIRED_OPTIONS = { bundle: "string, or object: URL or Uint8Array" };
  * @throws BadParameter an option is unknown, of another type or out of range.
  */
 export async function open(options: BrowserOptions): Promise<Client> {
-  const { checked, named, storagelessClient, started } = await load("checks");
+  const { checked, named, storagelessClient, started, ...network } = await load("checks");
   const { operator = null, app = APP } = checked(options, REQUIRED_OPTIONS, { app: "string" });
   // The bundle is not fetched either: while a page is rendered on a server, its address cannot be
   // resolved there.
@@ -55,17 +52,17 @@ export async function open(options: BrowserOptions): Promise<Client> {
   storage.begin();
   return started(options, async () => {
     const bundle = await named(options.bundle, async () =>
-      openBundle(await contentOf(options.bundle), operator),
+      openBundle(await network.contentOf(options.bundle), operator),
     );
     if (await forgets) return storagelessClient(options, true);
     const isPlain = options.relay === undefined && !bundle.tokens;
     const connections = isPlain
       ? null
-      : (await load("more")).relayAndIssuer(bundle, options, fetchPost);
+      : (await load("more")).relayAndIssuer(bundle, options, network.fetchPost);
     const client = await Client.over(
       bundle,
       storage,
-      connections?.transport ?? fetchTransport(options.shuffler ?? bundle.shuffler),
+      connections?.transport ?? network.fetchTransport(options.shuffler ?? bundle.shuffler),
       { ...options, ...connections, operatorNamed: operator !== null },
     );
     // A worker has no pagehide; it ends with its page.
@@ -76,18 +73,19 @@ export async function open(options: BrowserOptions): Promise<Client> {
   });
 }
 
-async function contentOf(bundle: string | URL | Bytes): Promise<Bytes> {
-  if (bundle instanceof Uint8Array) return bundle;
-  const signal = after(BUNDLE_SECONDS);
-  const response = await fetch(bundle, { credentials: "omit", signal });
-  if (!response.ok) throw new Error(`status ${response.status}`);
-  const content = await within(signal, bodyOf(response, MAX_BYTES));
-  if (!content) throw new Error("it has no end");
-  return content;
-}
-
-/** Whether this environment can store anything, as far as a synchronous check shows. */
+/**
+ * Whether this environment can store anything and has what the SDK calls without a substitute, as far
+ * as a synchronous check shows.
+ */
 function canKeep(): boolean {
   const hasStorage = "indexedDB" in globalThis && "caches" in globalThis && "locks" in navigator;
-  return hasStorage && isSecureContext && origin !== "null";
+  return hasStorage && "hasOwn" in Object && hasCrypto() && isSecureContext && origin !== "null";
+}
+
+function hasCrypto(): boolean {
+  try {
+    return typeof crypto.subtle === "object";
+  } catch {
+    return false; // an extension or a WebView refuses access
+  }
 }

@@ -170,7 +170,9 @@ export class Client {
       return client;
     } catch (error) {
       if (!(error instanceof StateUnusable)) throw error;
-      const client = new Client(bundle, state, newDevice(), transport, options, checks);
+      // Without storage nothing is drawn, and there may be no source of coins.
+      const device = newDevice(bundle.line.length ? undefined : () => "");
+      const client = new Client(bundle, state, device, transport, options, checks);
       client.#diagnostics.warnOnce("state", `nothing is reported: ${error.message}`);
       client.#reporter.cannotKeep();
       // Another tab may have held the lock for too long, so the next call tries again.

@@ -42,10 +42,10 @@ export interface Events {
 const SECRET_BYTES = 32;
 const SECRET = /^[0-9a-f]{64}$/;
 
-/** A new device. */
-export function newDevice(): Device {
+/** A new device. random: draws bytes, in hexadecimal; one that stores nothing needs none. */
+export function newDevice(random = randomHex): Device {
   return {
-    ...{ state: randomHex(8), commits: 0, secret: randomHex(SECRET_BYTES) },
+    ...{ state: random(8), commits: 0, secret: random(SECRET_BYTES) },
     ...{ consent: UNASKED, accounts: {}, counts: {}, trust: null, notice: null, wallet: null },
   };
 }
@@ -84,7 +84,7 @@ export function withCounts(counts: Device["counts"], names: readonly string[]): 
 }
 
 /** Random bytes, in hexadecimal. */
-export function randomHex(bytes: number): string {
+function randomHex(bytes: number): string {
   const bytesDrawn = crypto.getRandomValues(new Uint8Array(bytes));
   return Array.from(bytesDrawn, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

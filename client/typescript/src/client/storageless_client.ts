@@ -66,5 +66,5 @@ function whyOf(isPrivate: boolean): string {
   if (origin === "null") {
     return "a sandboxed frame cannot store the spent budget; allow it: allow-same-origin";
   }
-  return "this browser cannot store the spent budget (navigator.locks, caches); it is too old";
+  return "this browser is too old, or hides navigator.locks, caches, crypto.subtle or Object.hasOwn";
 }
