@@ -85,7 +85,6 @@ def store_files() -> dict[str, bytes]:
 
 
 def _facts(catalog: Catalog) -> dict[str, Any]:
-    """What the papers say of a whole catalog."""
     metrics, privacy_card = catalog.metrics.values(), card(catalog)
     year = privacy_card.together["year"]
     caps = [
@@ -140,7 +139,6 @@ def _facts(catalog: Catalog) -> dict[str, Any]:
 
 
 def _facts_of(metric: Metric) -> dict[str, Any]:
-    """What the papers say of one metric."""
     crowd = ""
     if promise := metric.central:
         crowd = (

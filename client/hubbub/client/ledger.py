@@ -318,7 +318,6 @@ def _sums_by_span(days: Mapping[int, float], now: float) -> dict[int, float]:
 
 
 def _larger_losses(losses: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
-    """Returns the larger loss of each day."""
     return {
         day: max(losses.get(day, 0.0), other.get(day, 0.0)) for day in losses.keys() | other.keys()
     }

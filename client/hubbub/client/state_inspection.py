@@ -64,7 +64,6 @@ def read_vouched(folder: Path) -> Vouched | None:
 
 
 def _last_bundle(rows: sqlite3.Connection) -> bytes | None:
-    """Returns the last bundle that used the state."""
     packed = payload_queries.meta(rows, "bundle")
     return None if packed is None else zlib.decompress(packed)
 

@@ -298,7 +298,6 @@ def _day(text: Any) -> date:
 
 
 def _bounds(interval: Interval) -> Schema:
-    """The JSON Schema of an interval."""
     schema: Schema = {}
     if not isinf(interval.low):
         schema["minimum" if interval.ends[0] == "[" else "exclusiveMinimum"] = interval.low

@@ -214,7 +214,6 @@ def _certify(
     authority: x509.Certificate,
     signing: ec.EllipticCurvePrivateKey,
 ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
-    """Makes a key and a certificate for a role."""
     # Servers are clients, too: the shuffler of Ingest, Redis of its replicas.
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
     if role in SERVERS:

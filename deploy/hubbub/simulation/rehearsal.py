@@ -301,7 +301,6 @@ async def _run_of(plan: Plan, drawn_store: DrawnStore, reported: Counts, withhel
 
 
 def _percentiles(rows: Sequence[Row], answer: Estimated) -> Iterator[PercentileRow]:
-    """Yields every percentile with the part that contains the true one."""
     people = np.array([row.true for row in rows[: max(len(answer.edges) - 1, 0)]])
     if not people.sum():
         return

@@ -263,7 +263,6 @@ def add_commands(
 
 
 def _texts(command: Command, examples: Mapping[str, str]) -> dict[str, Any]:
-    """The texts of a command for argparse's add_parser."""
     lines = examples.get(command.name)
     return {
         "description": command.description or as_sentence(command.text) or None,

@@ -214,7 +214,6 @@ def _add(section: type, parser: argparse.ArgumentParser, containers: dict[Any, A
 
 
 def _argparse_arguments(entry: _FieldOption) -> dict[str, Any]:
-    """Keyword arguments of argparse's add_argument for an option."""
     declaration, default = entry.option, entry.field.default
     keywords: dict[str, Any] = {"help": declaration.text}
     item, several = _item(entry.field.type)

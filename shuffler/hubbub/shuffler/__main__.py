@@ -134,7 +134,6 @@ class _Service:
                 await channel.close()
 
     def _grpc_doors(self) -> tuple[Server, Server]:
-        """The servers for devices and for operators."""
         settings, service = self._settings, ShufflerService(self._admission)
         for_devices = Server(
             settings.listen,
@@ -258,7 +257,6 @@ def _read_table(settings: Settings) -> StreamTable:
 
 
 def _folders(settings: Settings) -> list[TlsFolder]:
-    """All folders of certificates in use."""
     tls_folders = settings.common.tls, settings.http.tls if settings.http.listen else None
     return list(dict.fromkeys(folder for folder in tls_folders if folder))
 
@@ -270,7 +268,6 @@ def _open_channels(settings: Settings) -> "list[grpc.aio.Channel]":
 
 
 def _start_fields(settings: Settings, table: StreamTable, signed: SignedFiles) -> dict[str, Any]:
-    """The facts in the log line of the start."""
     return {
         "devices": settings.listen,
         "http": settings.http.listen or "off",

@@ -217,7 +217,6 @@ class Departures:
                 size = await self._crowds.stage(window, crowd_id, sealed)
 
     async def _cut_crowd(self, place: Place, crowd_id: bytes) -> None:
-        """Cuts a whole crowd."""
         with self._stages.of("cut"):
             cursor: bytes | None = b"0"
             while cursor is not None:

@@ -176,7 +176,6 @@ class ReportsApp:
         return HTTPStatus.OK, ((b"content-type", b"text/plain"),), b"ok\n"
 
     def _served(self, path: str) -> PublicBytes | None:
-        """The public bytes at a path; None if there are none."""
         if path == _NOTICE and self._admission.notice:
             return _public(self._admission.notice)
         if path == _MODELS and self._admission.models:

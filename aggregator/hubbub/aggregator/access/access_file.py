@@ -147,7 +147,6 @@ class _Table:
 
 
 def _groups(groups: _Table) -> dict[str, Grant]:
-    """Grant of each group."""
     grants = {}
     for name in groups.fields:
         if not name.strip():

@@ -197,7 +197,6 @@ class Login:
         )
 
     async def _claims(self, begun: Begun, answer: Mapping[str, str]) -> Claims:
-        """Claims about the person who logged in."""
         metadata = await self._keys.description()
         issuer = metadata["issuer"]
         if answer.get("iss", issuer) != issuer:  # RFC 9207: another provider's answer

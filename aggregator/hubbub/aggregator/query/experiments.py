@@ -245,7 +245,6 @@ async def experimented(
 
 
 async def _arm_estimate(query: QueryEngine, arms: Arms, arm: str, confidence: float) -> ArmEstimate:
-    """Estimates of one arm, at this confidence."""
     metric, selection = arms.metric, arms.selections[arm]
     if measure := effect_measure(metric):
         bounds = {
@@ -261,7 +260,6 @@ async def _arm_estimate(query: QueryEngine, arms: Arms, arm: str, confidence: fl
 async def _unbounded_figures(
     query: QueryEngine, arms: Arms, arm: str, confidence: float
 ) -> list[Unanswered]:
-    """The figures of either arm that have no bounds yet, and why."""
     if not effect_measure(arms.metric):
         return []
     return [
@@ -273,7 +271,6 @@ async def _unbounded_figures(
 
 
 async def _arms_of(query: QueryEngine, metric: Metric, experiment: Experiment) -> Arms:
-    """A metric's reports by arm."""
     selection = await query.collected.find(metric.name, EpochRange(epochs="all"))
     all_parts = parts_by(query.collected.bundle, selection, experiment.name)
     parts = {part.name: part.own for part in all_parts if part.name in experiment.arms}
@@ -288,7 +285,6 @@ def _row_of(metric: Metric, arm: str, effect: Effect) -> EffectRow:
 
 
 def _verdict(arm: str, effect: Effect, unit: str) -> str:
-    """The meaning of the interval, in words."""
     scale, unit = (100, "points") if effect.measure.startswith("share ") else (1, unit)
     low, high = scale * effect.low, scale * effect.high
     error = error_of(low, high)

@@ -359,7 +359,6 @@ def _series_of(
     metrics: Sequence[Metric],
     answer: Answer,
 ) -> Series:
-    """A series with its line, if it has one."""
     seconds, ends = EPOCH_SECONDS[metrics[0].epoch], answer.span or (0.0, 1.0)
     missing = epoch_dates(not_asked, seconds)
     # A permanent response has the same error every day.

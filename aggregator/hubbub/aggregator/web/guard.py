@@ -136,7 +136,6 @@ class Guard:
         return None
 
     def _too_many(self, wait_seconds: float) -> App:
-        """Returns the refusal of a caller above its rate."""
         self.refusals["peer_limit"] += 1
         delay = str(math.ceil(wait_seconds))
         return problem(429, "TooManyRequests", f"wait {delay} s", {"retry-after": delay})

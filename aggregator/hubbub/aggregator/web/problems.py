@@ -179,7 +179,6 @@ def _parameter_problem(wrong: Mapping[str, Any]) -> str:
 
 
 def _methods(app: FastAPI, request: Request) -> set[str]:
-    """Returns the methods that this path supports."""
     path = request.scope["path"]
     routes = (each for each in app.routes if isinstance(each, APIRoute) and each.include_in_schema)
     matching = (route for route in routes if route.path_regex.match(path))

@@ -144,7 +144,6 @@ async def _parsed_query(
 
 
 async def _later_epochs(to_last: Last = None, to_epochs: Epochs = None) -> EpochRange:
-    """The later epochs of a comparison."""
     return EpochRange(to_last or "", to_epochs or "")
 
 

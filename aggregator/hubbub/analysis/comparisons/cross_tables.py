@@ -184,7 +184,6 @@ def crossed(
 
 
 def _block(table: Table, number: int) -> slice:
-    """The places of a slice's cells."""
     size = table.feasible[0].size
     return slice(number * size, (number + 1) * size)
 

@@ -249,7 +249,6 @@ def _makes_promise(table: Mapping[str, Any]) -> bool:
 def _central(
     table: Mapping[str, Any], fields: Mapping[str, CatalogField], complain: Complain
 ) -> Crowd | None:
-    """The central promise of a table, if it is valid."""
     for name, other in (("central_epsilon", "crowd"), ("crowd", "central_epsilon")):
         if table.get(name) is None:
             complain(name, f"{fields[name].entry.missing(name)}, beside {other}")

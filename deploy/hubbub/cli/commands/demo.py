@@ -329,7 +329,6 @@ def _show_law(
 
 
 def _show_next(run: LocalRun) -> None:
-    """Suggests what to do next."""
     ask = f"{program()} {{}} --home {shell_path(run.home)}"
     pair = BOTH_WAYS[1]
     say(f"Look at it: {run.endpoints.page}   (Ctrl-C ends it; state in {run.home})")

@@ -387,7 +387,6 @@ def _ratio_error(
     metric: Metric | None,
     row: Row,
 ) -> float:
-    """The standard error of the ratio by a row's mechanism."""
     is_apart = options.apart or (metric is not None and isinstance(metric.value_kind, Retention))
     return ratio_error(question, row, options.ratio or (1.0, 1.0), is_apart=is_apart)
 

@@ -107,7 +107,6 @@ def show(
 
 
 def _reason(question: MetricDraft, percentiles: Sequence[float], *, by_auto: bool) -> str:
-    """Why the first mechanism is recommended."""
     if not by_auto:
         least = "squared error in rank" if percentiles else "variance"
         return f"the shortest payload within 5% of the least {least}, reports or epsilon"

@@ -170,7 +170,6 @@ def _promise(options: CrowdOptions) -> Crowd:
 
 
 def _tell(options: CrowdOptions, crowd: ShuffledEpoch, central: float, composed: float) -> None:
-    """Says the result in words."""
     local = crowd.epsilon_local
     dummies = f" and {crowd.dummies:,} dummies" if crowd.dummies else ""
     if crowd.noise_dummies:

@@ -127,7 +127,6 @@ def _document(plan: Plan, runs: Sequence[Run], summary: Summary) -> dict[str, An
 
 
 def _show(plan: Plan, last_run: Run, summary: Summary) -> None:
-    """Shows the last run as a table, and a summary of all."""
     metric = plan.metric
     mean = bool(last_run.values) and last_run.values[0].detected is None
     digits = ",.5g" if mean else ",.0f"
@@ -228,7 +227,6 @@ def _interval(low: float, high: float) -> str:
 
 
 def _say_figures(last_run: Run, summary: Summary) -> None:
-    """Figures beside the true ones of the file."""
     if not last_run.figures:
         return
     table(
@@ -308,7 +306,6 @@ def _percent(share: float | None) -> str:
 
 
 def _simulate_days(options: SimulateOptions, bundle: Bundle, rows: Rows) -> None:
-    """Rehearses every day of a file, and shows each day's truth beside its answer."""
     for name, value in (
         ("epochs", options.epochs != 1),
         ("reports", options.reports),
@@ -408,7 +405,6 @@ def _show_day(metric: Metric, series: DaySeries) -> None:
 
 
 def _say_day_summary(metric: Metric, last_run: DayRun, summary: DaySummary) -> None:
-    """Summarises all runs."""
     if metric.report_on and last_run.missed:
         say(f"{last_run.missed:,} times a person was absent on the one day of their period")
     if last_run.below:

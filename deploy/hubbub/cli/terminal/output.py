@@ -301,7 +301,6 @@ def cell_len(text: str) -> int:
 
 
 def _row(cells: Sequence[str], columns: Sequence[tuple[Sized, int]]) -> list[str]:
-    """The lines of one row."""
     parts = [wrapped_lines(cell, width) for cell, (_, width) in zip(cells, columns, strict=True)]
     lines = []
     for number in range(max(map(len, parts))):
