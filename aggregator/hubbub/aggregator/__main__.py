@@ -281,8 +281,7 @@ async def _serve(settings: Settings) -> None:
     await store.check()
     await clocks.look()
     await memory.look()
-    service = _Service(settings, bundle, server, store=store, clocks=clocks, memory=memory)
-    await service.run()
+    await _Service(settings, bundle, server, store=store, clocks=clocks, memory=memory).run()
 
 
 if __name__ == "__main__":

@@ -242,8 +242,7 @@ def _followed_estimates(
 ) -> ValueEstimates:
     """Estimates of the followed values, in their order; for numbers, of the sum of their places."""
     mechanism, _ = source.tiers[0]
-    family = family_for(mechanism)
-    figures = family.figures_of(source.tiers, candidates, source.repeats)
+    figures = family_for(mechanism).figures_of(source.tiers, candidates, source.repeats)
     if of_numbers:
         return figures.place or figures
     rows = list(source.places)

@@ -129,8 +129,7 @@ def _rdp(events: Sequence[Event], delta: float) -> float | None:
         if event.sigma is not None:
             dp_event = _gaussian(event, event.sigma)
         else:
-            epsilon = sampled(event.epsilon or 0.0, event.sampling)
-            dp_event = ZCDpEvent(epsilon**2 / 2)
+            dp_event = ZCDpEvent(sampled(event.epsilon or 0.0, event.sampling) ** 2 / 2)
         accountant.compose(dp_event, event.times)
     return float(accountant.get_epsilon(delta))
 

@@ -131,8 +131,7 @@ class Reporter:
 
     def arm(self, name: str) -> str:
         """This device's arm of an experiment; the first live arm if off. Raises UnknownMetric."""
-        experiment = experiment_named(self._bundle.experiments, name)
-        live = experiment.live_arms(self._stopped_names())
+        live = experiment_named(self._bundle.experiments, name).live_arms(self._stopped_names())
         if not (self.is_on and self._standing.may_send):
             return live[0]
         arm = self._questions.arms[name]

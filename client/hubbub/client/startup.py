@@ -230,8 +230,7 @@ def state_of(
             )
         except BundleRefused as error:
             raise BundleRefused(f"{settings.bundle}: {error}") from None
-        folder = state_dir or home / pin.folder
-        state = _state_in(folder, bundle, clock)
+        state = _state_in(state_dir or home / pin.folder, bundle, clock)
         try:
             if former:
                 _take_over(state, [] if state_dir else [home / name for name in former])

@@ -283,8 +283,7 @@ async def _run_of(plan: Plan, drawn_store: DrawnStore, reported: Counts, withhel
         people = replace(plan.truth, codes=tuple(begun), counts=tuple(reported.tolist()))
         public = await public_rows(query, metric, question, people, names)
         if metric.experiment:
-            tried = await experimented(query, metric.experiment.name, plan.confidence)
-            effects = tried.values
+            effects = (await experimented(query, metric.experiment.name, plan.confidence)).values
     complete = [row.value for row in rows if not row.beginning]
     return Run(
         reports=reports,

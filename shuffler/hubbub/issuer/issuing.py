@@ -268,8 +268,7 @@ class TokensApp:
         self._limiter.charge(caller, 1)
 
     async def _account(self, headers: Mapping[bytes, str]) -> tuple[str, bool]:
-        authorization = headers.get(b"authorization", "")
-        scheme, _, token = authorization.partition(" ")
+        scheme, _, token = headers.get(b"authorization", "").partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
         try:
             # Header, claims, signature: a key of ours never has two dots.

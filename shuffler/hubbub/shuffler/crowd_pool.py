@@ -139,8 +139,7 @@ class Crowds:
         for place, level in zip(places(window, len(levels)), levels, strict=True):
             if await self._set_apart(place, crowd, level, crowd_id, 0) < 0:
                 return
-        gathering = window.key("shuffler:gathering")
-        await self._server.durable([("HDEL", gathering, crowd_id.hex())])
+        await self._server.durable([("HDEL", window.key("shuffler:gathering"), crowd_id.hex())])
 
     async def _set_apart(
         self, place: Place, crowd: CrowdTake, level: Level, crowd_id: bytes, shards: int

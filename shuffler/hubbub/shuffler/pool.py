@@ -300,8 +300,7 @@ class Pool:
 
         A command that was delayed in an abandoned connection can cause that.
         """
-        archived = await self._windows("over")
-        terms = await self._terms(archived)
+        terms = await self._terms(await self._windows("over"))
         back = [w.name for w, t in terms.items() if t["pooled"] or t["in_flight"]]
         if back:
             await self.server.ask("SADD", "shuffler:windows", *back)

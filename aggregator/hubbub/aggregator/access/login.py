@@ -261,8 +261,7 @@ class Login:
         if has_claims or not userinfo_url or not token:
             return claims
         check_address("userinfo_endpoint", userinfo_url)
-        headers = {"authorization": f"Bearer {token}"}
-        user_claims = await self._keys.ask(userinfo_url, headers)
+        user_claims = await self._keys.ask(userinfo_url, {"authorization": f"Bearer {token}"})
         # OpenID Connect Core 1.0, sec. 5.3.2: claims of another subject must not be used.
         return {**user_claims, **claims} if user_claims.get("sub") == claims["sub"] else claims
 

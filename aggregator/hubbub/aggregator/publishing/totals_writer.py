@@ -170,8 +170,7 @@ class TotalsWriter:
     def _is_over(self, window: Window) -> bool:
         """Whether Redis may drop the cells, with certainty about the time."""
         clocks, metric = self.collected.clocks, self.collected.bundle.metric_of(window.stream)
-        ended = epoch_start(window.epoch + 1, metric.epoch)
-        until = ended + self.redis_days * _DAY
+        until = epoch_start(window.epoch + 1, metric.epoch) + self.redis_days * _DAY
         return bool(self.redis_days) and clocks.settled and until <= clocks.earliest()
 
     async def _drop(self, window: Window) -> None:

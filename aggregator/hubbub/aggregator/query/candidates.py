@@ -174,8 +174,7 @@ class CandidateLists:
         if packed is None:
             raise _unknown_list_error(name, await self.saved())
         try:
-            strings = json.loads(gzip.decompress(packed))
-            return _unique_strings(name, strings, [name])
+            return _unique_strings(name, json.loads(gzip.decompress(packed)), [name])
         except (OSError, EOFError, ValueError, TypeError, BadParameter) as error:
             raise StoreUnavailable(
                 f'list "{name}" is stored in an unreadable form: save it again'

@@ -268,8 +268,7 @@ class QueryEngine:
                 async with self.turn(query) if plan.names is None else nullcontext():
                     return await asyncio.to_thread(estimate_range, plan, selected, query)
 
-        newest_query = replace(query, range=NEWEST, percentiles=(), below=())
-        question = ("estimates", newest_query)
+        question = ("estimates", replace(query, range=NEWEST, percentiles=(), below=()))
         return await self.cached(question, selection, make, attrgetter("size"))
 
     async def cached(

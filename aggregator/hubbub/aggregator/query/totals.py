@@ -350,8 +350,7 @@ class TotalsByEpoch:
         """Totals of all windows. Raises BatchTooSmall below the metric's minimum batch."""
         if selection.reports < selection.metric.fewest:
             raise BatchTooSmall(await self._too_few(selection))
-        by_window = await self._shelf.read(selection.counted)
-        return SelectedTotals(selection, by_window, self.bundle)
+        return SelectedTotals(selection, await self._shelf.read(selection.counted), self.bundle)
 
     async def _too_few(self, selection: EpochSelection) -> str:
         """Text about too few reports, with what the first batch waits for."""

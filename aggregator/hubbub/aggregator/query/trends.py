@@ -259,8 +259,7 @@ def percentile_series(selected: SelectedTotals, query: EstimateQuery) -> list[Se
             continue
         repeats = reports_of_one(metric, [epoch])
         least = metric.value_kind.LEAST
-        tiers = selected.tiers([epoch])
-        ranks = ranks_of(tiers, metric.edges, repeats, least, population=True)
+        ranks = ranks_of(selected.tiers([epoch]), metric.edges, repeats, least, population=True)
         if (ranks := ranks_for(metric, query, ranks)) is None:
             continue
         for row in percentiles_of(ranks, query.percentiles, query.confidence):

@@ -81,8 +81,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        state = scope.setdefault("state", {})
-        state.update(caller=None, seen=Seen())
+        scope.setdefault("state", {}).update(caller=None, seen=Seen())
         headers = Headers(scope=scope)
         refusal = self._misplaced(scope, headers) or await self._unknown(scope, headers)
         sender: Send = _SendWithHeaders(send, scope, Counter() if refusal else self.requests)
@@ -225,8 +224,7 @@ class _SendWithHeaders:
         elif self.started is not None:
             start, self.started = self.started, None
             if not message.get("more_body"):
-                body = message.get("body", b"")
-                tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+                tag = f'"{hashlib.sha256(message.get("body", b"")).hexdigest()[:32]}"'
                 headers = MutableHeaders(scope=start)
                 headers["etag"] = tag
                 etags = Headers(scope=self.scope).get("if-none-match", "")

@@ -83,8 +83,7 @@ def consistent_tables(
     each departure is kept as far as it is probably true. Decision 0217. `errors` are standard
     errors of cells that nobody holds.
     """
-    agreed = _agreeing_tables(sizes, estimates, reports)
-    agreed_tables = tables(sizes, agreed)
+    agreed_tables = tables(sizes, _agreeing_tables(sizes, estimates, reports))
     pairs = tables_of(len(sizes))
     shares = []
     for part in range(len(sizes)):  # from the first of the consistent tables that contains it

@@ -254,8 +254,7 @@ class Family(ABC):
         for mechanism, totals in tiers:
             if not totals.reports or mechanism.layout.size > _MAX_CELLS:
                 continue
-            cells = np.array(totals.cells, dtype=np.float64)
-            sums = list(self.sums(mechanism, cells, totals))
+            sums = list(self.sums(mechanism, np.array(totals.cells, dtype=np.float64), totals))
             own_repeats = repeats if isinstance(mechanism, Memoized) else 1
             tested += 1
             for bit_sum in sums:

@@ -49,8 +49,7 @@ def one_hot_chances(mechanism: AnyMechanism, value: Any) -> Floats:
     """Probability of each index as the payload of this value; shape (cells,)."""
     cells = np.arange(mechanism.layout.size)
     if isinstance(mechanism, HaarResponse | SquareWave):
-        bucket = mechanism.range.bucket(value, mechanism.buckets)
-        return np.array(mechanism.chances(bucket))
+        return np.array(mechanism.chances(mechanism.range.bucket(value, mechanism.buckets)))
     if isinstance(mechanism, HadamardResponse):
         groups = np.bitwise_count(cells & value + 1) % 2
     elif isinstance(mechanism, ProjectiveResponse):

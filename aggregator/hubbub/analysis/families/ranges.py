@@ -147,8 +147,7 @@ class Ranges(Numbers):
         if isinstance(mechanism, BucketFlips):
             return None
         cells = np.ceil(reports * chances(mechanism).mean(axis=1)).astype(np.int64)
-        totals = Totals(cells=cells.tolist(), reports=reports)
-        least = unbiased(mechanism, totals)[1] ** 2
+        least = unbiased(mechanism, Totals(cells=cells.tolist(), reports=reports))[1] ** 2
         return np.maximum(bucket_variances(mechanism, noisy, reports), least)
 
     def labels(self, mechanism: Ranged, values: Sequence[str] | None) -> Sequence[str]:

@@ -72,8 +72,7 @@ class Vectors(Family):
     ) -> Answer:
         mechanism: Any = tiers[0][0]
         reports, ends = reports_of(tiers), self.ends(mechanism)
-        figures = self.figures_of(tiers, (), repeats)
-        means = means_of(figures, ends, reports, confidence)
+        means = means_of(self.figures_of(tiers, (), repeats), ends, reports, confidence)
         rows = tuple(
             ValueAnswer(value=name, share=None, rank=None, detected=None, **asdict(mean))
             for name, mean in zip(names, means, strict=True)

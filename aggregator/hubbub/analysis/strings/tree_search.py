@@ -270,8 +270,7 @@ def discover(places: Places) -> list[Found]:
     level_nodes: list[tuple[int, _Node]] = []
     live, ended = [_Node(0, ())], list[int]()
     for level, end in enumerate(tree.ends):
-        search = _Search(places, level)
-        nodes = search.nodes(live, [bits >> tree.size - end for bits in ended])
+        nodes = _Search(places, level).nodes(live, [bits >> tree.size - end for bits in ended])
         live = [node for node in nodes if not node.ended]
         new = [replace(node, bits=node.bits << tree.size - end) for node in nodes if node.ended]
         ended += [node.bits for node in new]

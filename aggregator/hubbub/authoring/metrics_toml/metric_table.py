@@ -305,8 +305,7 @@ def _problem_with_own(mechanism: str, field: CatalogField, table: Mapping[str, A
         return f"{field.entry.missing(field.name)}, for {mechanism}"
     is_list = field.entry.kind.schema()["type"] == "array"
     if not is_list and not is_number(table[field.name]):
-        measured = kind_named(table.get("kind")).MEASURED
-        hint = "; unit gives its unit" if measured else ""
+        hint = "; unit gives its unit" if kind_named(table.get("kind")).MEASURED else ""
         return f"must be a number, without quotes{hint}"
     return field.problem(table[field.name])
 

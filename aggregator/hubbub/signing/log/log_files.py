@@ -366,5 +366,4 @@ def append_to_log(
         )
         if last == entry_of("keys", trusted):
             things = things[1:]
-    log = add_to_log(folder, keys, bundle.log, things)
-    return signed + prove_bundle(log).dump() + b"\n"
+    return signed + prove_bundle(add_to_log(folder, keys, bundle.log, things)).dump() + b"\n"

@@ -109,8 +109,7 @@ def evaluation_report(
     A label between 0 and 1 is reported as 1 with this probability.
     """
     bit = source.chance(Probability.at_most(label))
-    mechanism = judging(metric)
-    payload = mechanism.randomize(2 * bisect_right(edges, score) + bit, source)
+    payload = judging(metric).randomize(2 * bisect_right(edges, score) + bit, source)
     # Encoded to the length of a gradient, so that nobody on the way can distinguish it.
     sent: bytes = metric.randomizer.layout.encode(int.from_bytes(payload, "little"))
     return sent

@@ -208,6 +208,5 @@ def code_of(
 
 def name_of(mechanism: "PairedParts", values: Sequence[str], code: int) -> str:
     """Returns the readable name of a code, as "theme=dark, country=de"."""
-    parts = parts_of(values).items()
-    places = zip(parts, mechanism.places_of(code), strict=True)
+    places = zip(parts_of(values).items(), mechanism.places_of(code), strict=True)
     return ", ".join(f"{part}={names[place]}" for (part, names), place in places)

@@ -322,8 +322,7 @@ class MemoryState:
     def _overflow(self) -> list[Dropped]:
         entries = self._waiting_entries()
         sizes = [len(entry.sealed) for entry in entries.values()]
-        surplus = excess(sizes, self._bounds)
-        gone = list(entries)[:surplus]
+        gone = list(entries)[: excess(sizes, self._bounds)]
         for id_ in gone:
             self._reports[id_] = entries[id_], "outbox_full"
         return [Dropped(entries[id_].drawn.stream, "outbox_full") for id_ in gone]

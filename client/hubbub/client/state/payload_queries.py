@@ -163,8 +163,7 @@ def draw(
         "SELECT id FROM reports WHERE fate IS NULL AND (claimed IS NULL OR abs(? - claimed) > ?)"
     )
     free = rows.execute(words + clause, (now, claim_seconds, *arguments)).fetchall()
-    chosen_rows = in_random_order(free)[:most]
-    reports = [_outbox_report(rows, id_) for (id_,) in chosen_rows]
+    reports = [_outbox_report(rows, id_) for (id_,) in in_random_order(free)[:most]]
     return (
         [report for report in reports if isinstance(report, OutboxReport)],
         [report for report in reports if isinstance(report, Dropped)],

@@ -225,8 +225,7 @@ def _tls(
     offline = authorities or folder.with_name(f"{folder.name}-authorities")
     names = names_by_role(host)
     if renew:
-        until = renew_certificates(folder, offline, names)
-        for role, day in until.items():
+        for role, day in renew_certificates(folder, offline, names).items():
             say(f"{folder}/{role}.pem: new, until {day}")
         say("running services take them within seconds; Redis with: CONFIG SET tls-cert-file FILE")
         return

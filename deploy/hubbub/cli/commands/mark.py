@@ -54,6 +54,5 @@ def _remove(
     service: ServiceOptions,
 ) -> None:
     with service.connection() as connection:
-        query = {"metric": metric}
-        connection.service.ask(named_path(_MARKS, name), query, method="DELETE")
+        connection.service.ask(named_path(_MARKS, name), {"metric": metric}, method="DELETE")
     say(f"{name}: removed")

@@ -98,8 +98,7 @@ def _capacity(options: CapacityOptions) -> None:
         a_day, seconds = options.devices * per_day, EPOCH_SECONDS[options.epoch]
         size = SEAL_BYTES[X25519] + 2  # of a payload of two bytes
         traffic = [Traffic(a_day=a_day, epoch_seconds=seconds, sealed_bytes=size, cells=128)]
-    key = OpeningKey(1, secrets.token_bytes(32)).with_x_wing()
-    halves = key.halves().values()
+    halves = OpeningKey(1, secrets.token_bytes(32)).with_x_wing().halves().values()
     costs = MEASURED.scaled_to(*map(_opening_us, halves)) if options.measure else MEASURED
     machine = Machine(options.machine_cores, options.machine_gb)
     all_needs = needs(

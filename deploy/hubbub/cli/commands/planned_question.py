@@ -121,8 +121,7 @@ def draft_of(subject: SubjectOptions) -> tuple[MetricDraft, Metric | None]:
     figures = {kind: getattr(subject, kind) for kind in _KINDS}
     kinds = [kind for kind in _KINDS if figures[kind] is not None]
     if subject.metric and kinds in ([], ["strings"]):
-        chosen = MetricsOptions(catalog=subject.catalog, metrics=(subject.metric,))
-        _, [metric] = chosen.read()
+        _, [metric] = MetricsOptions(catalog=subject.catalog, metrics=(subject.metric,)).read()
         if kinds and metric.randomizer.VALUES != "strings":
             raise BadParameter(f'--strings is only for strings; "{metric.name}" has others')
         permanent = metric.lifetime_loss if metric.memoized else None

@@ -111,8 +111,7 @@ def _diff(
     old: Path = argument("the older bundle"),
     new: Path = argument("the newer bundle"),
 ) -> None:
-    changes = differences(read_bundle(old), read_bundle(new))
-    show_difference(f"From {old} to {new}", changes)
+    show_difference(f"From {old} to {new}", differences(read_bundle(old), read_bundle(new)))
 
 
 _COLUMNS: Final = (

@@ -151,8 +151,7 @@ def _crowd_and_epsilons(options: CrowdOptions) -> tuple[ShuffledEpoch, float, fl
         law = best_noise(crowd, central, options.delta, options.epochs)
         crowd = replace(crowd, noise_dummies=noise_of(*law))
     central = central_epsilon(crowd, options.delta)
-    composed = composed_epsilon([(crowd, options.epochs)], options.delta)
-    return crowd, central, composed
+    return crowd, central, composed_epsilon([(crowd, options.epochs)], options.delta)
 
 
 def _promise(options: CrowdOptions) -> Crowd:

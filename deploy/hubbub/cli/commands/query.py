@@ -121,8 +121,7 @@ def _compare(
         later, look_back = to or "", to_last or ""
         return connection.compare(metric, epochs, later, to_last=look_back, **terms)
 
-    percentiles = ranks.percentiles
-    question.ask(compare, show_changes, order="listed", percentiles=percentiles)
+    question.ask(compare, show_changes, order="listed", percentiles=ranks.percentiles)
 
 
 @command("trend")

@@ -223,8 +223,7 @@ def _next_steps(
 
 def _end_moment(day: date | None, now: int, former: Notice | None) -> int:
     if day is None:
-        earliest = now + _DAYS * _DAY
-        return max(earliest, former.until if former else 0)
+        return max(now + _DAYS * _DAY, former.until if former else 0)
     until = first_second(day)
     if not now < until <= now + _LONGEST_DAYS * _DAY:
         first_day, last_day = (day_of(now) + timedelta(days=n) for n in (1, _LONGEST_DAYS))

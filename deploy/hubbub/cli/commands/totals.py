@@ -84,8 +84,7 @@ def _estimates(
     files, its_bundle = totals_at(place, bundle, fresh_seconds=LISTED_SECONDS)
     query = QueryEngine(its_bundle, files)
     table = EstimatesTable(Place.of(to), query.collected)
-    publisher = EpochPublisher(query, [table], _METRICS_AT_ONCE)
-    number, missed = asyncio.run(publisher.give_closed())
+    number, missed = asyncio.run(EpochPublisher(query, [table], _METRICS_AT_ONCE).give_closed())
     say(f"{to}: {several(number, 'file')} written")
     for sentence in missed:
         say(f"skipped: {sentence}")
