@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from hubbub.aggregator.__main__ import check_fits, check_follows
 from hubbub.aggregator.access.tokens import add_token, remove_token
-from hubbub.aggregator.reloadable_files import check_fits, check_follows
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle
 from hubbub.cli.commands.demo import close_epochs

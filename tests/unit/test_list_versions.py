@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hubbub.aggregator.__main__ import check_follows
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answer_types import Compared, Estimated
 from hubbub.aggregator.query.breakdowns import breakdown
@@ -17,7 +18,6 @@ from hubbub.aggregator.query.derived_answers import compare
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.trends import Trended, trend
-from hubbub.aggregator.reloadable_files import check_follows
 from hubbub.analysis.answering import answer, answer_lists
 from hubbub.analysis.families import draw
 from hubbub.authoring import read_with_promises

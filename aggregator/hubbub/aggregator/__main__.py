@@ -3,10 +3,11 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hubbub.aggregator.access.access_file import AccessFile, files_of, read_access
 from hubbub.aggregator.access.audit_trail import AuditTrail
 from hubbub.aggregator.access.callers import access_of
 from hubbub.aggregator.access.sessions import EndedSessions
@@ -36,23 +37,18 @@ from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.query.conservation_law import Shuffler
 from hubbub.aggregator.releases.release_log import ReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
-from hubbub.aggregator.reloadable_files import (
-    access_file,
-    bundle_of,
-    check_fits,
-    check_follows,
-    describe,
-    files,
-)
 from hubbub.aggregator.settings import Settings, limited, parse
 from hubbub.aggregator.store.contract import DeletableTotals
 from hubbub.aggregator.store.files import LISTED_SECONDS, FileTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.store.redis_and_files import FiledStore
 from hubbub.aggregator.totals_deletion import Retention
-from hubbub.bundles import Bundle
+from hubbub.bundles import Bundle, OpeningKey, key_at, read_bundle
+from hubbub.bundles.key_handover import line_of
+from hubbub.errors import BundleRefused, KeysUnusable
 from hubbub.errors.message_words import NOTICES
 from hubbub.keys.opening_key_files import read_opening_keys
+from hubbub.privacy.central_releases import check_noise
 from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.metric_declaration import (
     CLOCK_APART_SECONDS,
@@ -62,11 +58,20 @@ from hubbub.runtime.monitoring.metric_declaration import (
 )
 from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages_and_traces import Stages
-from hubbub.runtime.process import Loop, Serves, run_service, serve_until_signal
+from hubbub.runtime.process import (
+    Loop,
+    Serves,
+    certificates_until,
+    day_of,
+    run_service,
+    serve_until_signal,
+)
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import Memory, RedisServer
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.server import Server
+from hubbub.sealing.hpke import x_wing_public_bytes
+from hubbub.signing.metric_changes import refuse_changes
 
 if TYPE_CHECKING:
     from hubbub.aggregator.web.app import HttpServer
@@ -150,7 +155,9 @@ class _Service:
             arrive_seconds=_BATCH_SECONDS,
             refusals=self._refusals,
         )
-        self._access = access_of(settings.http.tokens, access_file(settings), EndedSessions(server))
+        self._access = access_of(
+            settings.http.tokens, _access_file(settings), EndedSessions(server)
+        )
         self._http = self._http_door(server) if settings.http.listen else None
         self._metrics = Metrics(
             totals.report_counts,
@@ -217,7 +224,7 @@ class _Service:
     async def run(self) -> None:
         """Serves until a signal."""
         settings = self._settings
-        reloader = Reloader(lambda: files(settings), self._load, self._reloads)
+        reloader = Reloader(lambda: _files(settings), self._load, self._reloads)
         loops = [self._clocks.run, self._memory.run, self._keeping.run, reloader.run]
         doors: list[Serves] = [self._shufflers, *([self._http] if self._http else [])]
         start_fields = {
@@ -225,7 +232,7 @@ class _Service:
             "http": settings.http.listen or "off",
             "metrics": settings.metrics_listen,
             "processes": settings.processes,
-            **describe(settings, self._bundle),
+            **_describe(settings, self._bundle),
         }
         try:
             await serve_until_signal(
@@ -242,10 +249,10 @@ class _Service:
     def _load(self) -> Take:
         """Reads and checks all files; the returned function puts them into use."""
         settings = self._settings
-        bundle, keys = bundle_of(settings), read_opening_keys(settings.keys)
+        bundle, keys = _bundle_of(settings), read_opening_keys(settings.keys)
         check_follows(bundle, self._bundle, settings.bundle)
         check_fits(bundle, keys, self._clocks.now(), settings.keys)
-        limits, access = limited(settings), access_file(settings)
+        limits, access = limited(settings), _access_file(settings)
         for folder, mutual in ((settings.common.tls, True), (settings.http.tls, False)):
             if folder:
                 folder.server_context(mutual=mutual)  # raises if something does not fit
@@ -267,14 +274,91 @@ class _Service:
                 part.use(bundle)
             if access:
                 self._access.use(access)
-            return describe(settings, bundle)
+            return _describe(settings, bundle)
 
         return take
 
 
+def _files(settings: Settings) -> list[Path]:
+    """The files to watch for changes; tokens are read again by their own user, `access.tokens`."""
+    folders = dict.fromkeys(folder for folder in (settings.common.tls, settings.http.tls) if folder)
+    return [
+        settings.bundle,
+        settings.keys,
+        *(path for folder in folders for path in folder.files),
+        *([settings.limits] if settings.limits else []),
+        *(files_of(settings.http.access) if settings.http.access else ()),
+    ]
+
+
+def _describe(settings: Settings, bundle: Bundle) -> dict[str, Any]:
+    """Log fields about the configuration in use."""
+    return {
+        "streams": len(bundle.streams),
+        "keys_until": day_of(max(key.end for key in bundle.keys)) if bundle.keys else "none",
+        "certificates_until": certificates_until([settings.common.tls, settings.http.tls]),
+    }
+
+
+def _bundle_of(settings: Settings) -> Bundle:
+    """The bundle, if this aggregator may and can serve it.
+
+    Raises:
+        BundleRefused: it cannot be read; or only one of bundle and aggregator is for development.
+        MissingDependency: it has a release, but the noise library is not installed.
+    """
+    bundle = read_bundle(settings.bundle)
+    bundle.refuse_elsewhere(development=settings.common.development, path=str(settings.bundle))
+    check_noise(bundle.streams.values())
+    return bundle
+
+
+def _access_file(settings: Settings) -> AccessFile | None:
+    """The access file, if there is one. Raises BadParameter as `read_access` does."""
+    return read_access(settings.http.access) if settings.http.access else None
+
+
+def check_follows(bundle: Bundle, former: Bundle, path: Path) -> None:
+    """Raises BundleRefused, or as `refuse_changes` does, unless a bundle may follow the former."""
+    if former.operator not in line_of(bundle.handovers, bundle.operator):
+        raise BundleRefused(
+            f"{path}: signed by another operator, without a handover from ours; hand over with: "
+            "hubbub keys handover"
+        )
+    if bundle.serial < former.serial:
+        raise BundleRefused(
+            f"{path}: is older than the bundle in use; to go back, restart the aggregator with it"
+        )
+    refuse_changes(bundle.metrics, former)
+
+
+def check_fits(bundle: Bundle, keys: Sequence[OpeningKey], now: float, path: Path) -> None:
+    """Raises KeysUnusable unless the private keys match the bundle."""
+    private = {key.id: key for key in keys}
+    for key in bundle.keys:
+        private_key = private.get(key.id)
+        if private_key is None:
+            continue
+        if private_key.load().public_key().public_bytes_raw() != key.public:
+            raise KeysUnusable(f"{path}: key {key.id} is not in the bundle; give the bundle's keys")
+        if key.x_wing and (
+            not private_key.x_wing or x_wing_public_bytes(private_key.x_wing) != key.x_wing
+        ):
+            raise KeysUnusable(
+                f"{path}: key {key.id} lacks its X-Wing half, which the bundle has; give the keys "
+                "with which the bundle was built"
+            )
+    current = key_at(bundle.keys, int(now))
+    if current is not None and current.id not in private:
+        raise KeysUnusable(
+            f"{path}: has no key {current.id}, to which today's reports are sealed; give "
+            "the keys with which the bundle was built"
+        )
+
+
 async def _serve(settings: Settings) -> None:
     settings = limited(settings)
-    bundle = bundle_of(settings)
+    bundle = _bundle_of(settings)
     server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
     store, memory = RedisStore(server, settings.shards), Memory(server)
     clocks = Clocks(beside=server.times)
