@@ -8,6 +8,7 @@ from numpy.random import Generator
 
 from hubbub.analysis.families.bloom import Bloom
 from hubbub.analysis.families.contract import Family
+from hubbub.analysis.families.draw_totals import People
 from hubbub.analysis.families.listed_values import Listed
 from hubbub.analysis.families.mean import Means
 from hubbub.analysis.families.part_tables import Pairs
@@ -56,10 +57,9 @@ def draw_epochs(
     Epochs are independent, except that a mechanism's permanent step is drawn only once. Raises
     BadParameter for too many values and cells to draw, or a permanent step without a law here.
     """
-    count_array, family = np.array(counts, dtype=np.int64), family_for(mechanism)
-    arguments = mechanism, values, count_array, rng
+    people, family = People(values, np.array(counts, dtype=np.int64)), family_for(mechanism)
     lasts = epochs > 1 and isinstance(mechanism, Memoized)
-    lasting = family.draw_lasting(*arguments) if lasts else None
+    lasting = family.draw_lasting(mechanism, people, rng) if lasts else None
     for _ in range(epochs):
-        cells = lasting() if lasting else family.draw(*arguments)
-        yield Totals(cells=cells.tolist(), reports=int(count_array.sum()))
+        cells = lasting() if lasting else family.draw(mechanism, people, rng)
+        yield Totals(cells=cells.tolist(), reports=int(people.counts.sum()))

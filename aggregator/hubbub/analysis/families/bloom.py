@@ -13,6 +13,7 @@ from hubbub.analysis.families.contract import BitSum, Expected
 from hubbub.analysis.families.draw_totals import (
     QUICK,
     Counts,
+    People,
     bit_counts,
     chain_steps,
     check_size,
@@ -128,18 +129,14 @@ class Bloom(Strings):
         stderrs = np.concatenate([errors, missing_stderrs])
         return Expected(stderrs, stderrs)
 
-    def draw(
-        self, mechanism: Rappor, values: Sequence[str], counts: Counts, rng: Generator
-    ) -> Counts:
-        one_counts, reports = _cohort_holders(mechanism, values, counts, rng)
+    def draw(self, mechanism: Rappor, people: People, rng: Generator) -> Counts:
+        one_counts, reports = _cohort_holders(mechanism, people, rng)
         return cohort_cells(
             reports, bit_counts(one_counts, reports[:, None], mechanism.chain.channel, rng)
         )
 
-    def draw_lasting(
-        self, mechanism: Rappor, values: Sequence[str], counts: Counts, rng: Generator
-    ) -> Callable[[], Counts]:
-        one_counts, reports = _cohort_holders(mechanism, values, counts, rng)
+    def draw_lasting(self, mechanism: Any, people: People, rng: Generator) -> Callable[[], Counts]:
+        one_counts, reports = _cohort_holders(mechanism, people, rng)
         draw_bits = lasting_bits(one_counts, reports[:, None], *chain_steps(mechanism.chain), rng)
         return lambda: cohort_cells(reports, draw_bits())
 
@@ -162,9 +159,8 @@ def _string_decoder(mechanism: Rappor, strings: tuple[str, ...]) -> tuple[Places
     return places, pseudo_inverse, np.array(splits)
 
 
-def _cohort_holders(
-    mechanism: Rappor, values: Sequence[str], counts: Counts, rng: Generator
-) -> tuple[Counts, Counts]:
-    check_size(mechanism, len(values) * mechanism.cohorts // QUICK)
-    places = bloom_places(mechanism, values).reshape(len(values), mechanism.cohorts, -1)
-    return cohort_holders(mechanism.layout, places, counts, rng)
+def _cohort_holders(mechanism: Rappor, people: People, rng: Generator) -> tuple[Counts, Counts]:
+    size = len(people.values)
+    check_size(mechanism, size * mechanism.cohorts // QUICK)
+    places = bloom_places(mechanism, people.values).reshape(size, mechanism.cohorts, -1)
+    return cohort_holders(mechanism.layout, places, people.counts, rng)

@@ -16,7 +16,7 @@ from numpy.random import Generator
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.draw_totals import Counts, check_size, one_hot_chances
+from hubbub.analysis.families.draw_totals import Counts, People, check_size, one_hot_chances
 from hubbub.analysis.families.tiers_and_rows import Columns, Tier, merged_tiers, tier_scales
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -360,22 +360,20 @@ class Family(ABC):
         """Number of buckets in which a device's answer is permanent; 0 if it is per value."""
         return 0
 
-    def draw(self, mechanism: Any, values: Sequence[Any], counts: Counts, rng: Generator) -> Counts:
-        """Draws the cells of counts[i] reports of values[i] from their exact law.
+    def draw(self, mechanism: Any, people: People, rng: Generator) -> Counts:
+        """Draws the cells of these people's reports from their exact law.
 
         Here of payloads that are one index, by its probabilities for each value. Raises
         BadParameter for too many values and cells to draw.
         """
         size = mechanism.layout.size
-        check_size(mechanism, len(values) * size)
+        check_size(mechanism, len(people.values) * size)
         cells = np.zeros(size, dtype=np.int64)
-        for value, count in zip(values, counts.tolist(), strict=True):
+        for value, count in zip(people.values, people.counts.tolist(), strict=True):
             cells += rng.multinomial(count, one_hot_chances(mechanism, value))
         return cells
 
-    def draw_lasting(
-        self, mechanism: Any, values: Sequence[Any], counts: Counts, rng: Generator
-    ) -> Callable[[], Counts]:
+    def draw_lasting(self, mechanism: Any, people: People, rng: Generator) -> Callable[[], Counts]:
         """Draws the permanent part of a population once; each call then draws one epoch's cells.
 
         Raises BadParameter as `draw`, or if the mechanism's permanent step has no law here.

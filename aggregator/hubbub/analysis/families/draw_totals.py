@@ -7,6 +7,7 @@ prefix trees and large tables of parts have too many places to draw each from it
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -26,6 +27,15 @@ from hubbub.mechanisms.two_step_response import Chain
 from hubbub.mechanisms.wave import SquareWave
 
 Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """People whose reports are drawn: counts[i] of them hold values[i]."""
+
+    values: Sequence[Any]
+    counts: Counts
+
 
 LARGEST: Final = 1 << 22
 """Values times cells whose chances are worked out one by one."""
@@ -76,11 +86,11 @@ def draw_named_values(people: Counts, other: float, rng: Generator) -> Counts:
     return truthful + rng.multinomial((people - truthful).sum(axis=-1), any_at_all)
 
 
-def holders(mechanism: AnyMechanism, values: Sequence[int], counts: Counts) -> Counts:
+def holders(mechanism: AnyMechanism, people: People) -> Counts:
     """Number of people who hold the value of each cell."""
-    people = np.zeros(mechanism.layout.size, dtype=np.int64)
-    np.add.at(people, np.array(values), counts)
-    return people
+    by_cell = np.zeros(mechanism.layout.size, dtype=np.int64)
+    np.add.at(by_cell, np.array(people.values), people.counts)
+    return by_cell
 
 
 def bucket_holders(buckets: Counts, width: int, counts: Counts, rng: Generator) -> Counts:

@@ -16,6 +16,7 @@ from hubbub.analysis.families.contract import BitSum, Family, Statistic, support
 from hubbub.analysis.families.draw_totals import (
     QUICK,
     Counts,
+    People,
     bit_counts,
     bucket_holders,
     chain_steps,
@@ -177,33 +178,31 @@ class Listed(Family):
             base=-reports * float(q) / gap,
         )
 
-    def draw(self, mechanism: Any, values: Sequence[int], counts: Counts, rng: Generator) -> Counts:
+    def draw(self, mechanism: Any, people: People, rng: Generator) -> Counts:
         match mechanism:
             case GeneralizedRandomizedResponse() | RandomizedResponse() | LongitudinalGrr():
-                people = holders(mechanism, values, counts)
-                return draw_named_values(people, float(mechanism.channel.q), rng)
+                by_cell = holders(mechanism, people)
+                return draw_named_values(by_cell, float(mechanism.channel.q), rng)
             case LongitudinalHash():
-                people = _bucket_holders(mechanism, values, counts, rng)
-                names = draw_named_values(people, float(mechanism.response.channel.q), rng)
+                by_bucket = _bucket_holders(mechanism, people, rng)
+                names = draw_named_values(by_bucket, float(mechanism.response.channel.q), rng)
                 return names.reshape(-1)
         match mechanism.layout:
             case BitVector():
-                people = holders(mechanism, values, counts)
-                return bit_counts(people, counts.sum(), mechanism.channel, rng)
+                by_cell = holders(mechanism, people)
+                return bit_counts(by_cell, people.counts.sum(), mechanism.channel, rng)
             case Subset():
-                return _subsets(mechanism, values, counts, rng)
+                return _subsets(mechanism, people, rng)
             case _:
-                return super().draw(mechanism, values, counts, rng)
+                return super().draw(mechanism, people, rng)
 
-    def draw_lasting(
-        self, mechanism: Any, values: Sequence[int], counts: Counts, rng: Generator
-    ) -> Callable[[], Counts]:
+    def draw_lasting(self, mechanism: Any, people: People, rng: Generator) -> Callable[[], Counts]:
         match mechanism:
             case LongitudinalGrr():
-                return _lasting_names(mechanism, holders(mechanism, values, counts), rng)
+                return _lasting_names(mechanism, holders(mechanism, people), rng)
             case LongitudinalHash():
-                people = _bucket_holders(mechanism, values, counts, rng)
-                return _lasting_names(mechanism.response, people, rng)
+                by_bucket = _bucket_holders(mechanism, people, rng)
+                return _lasting_names(mechanism.response, by_bucket, rng)
             case LongitudinalUnary():
                 permanent = 0.5, float(mechanism.rare.exact)
                 flip = float(mechanism.flip.exact)
@@ -211,8 +210,8 @@ class Listed(Family):
             case BasicRappor():
                 steps = chain_steps(mechanism.chain)
             case _:
-                return super().draw_lasting(mechanism, values, counts, rng)
-        return lasting_bits(holders(mechanism, values, counts), counts.sum(), *steps, rng)
+                return super().draw_lasting(mechanism, people, rng)
+        return lasting_bits(holders(mechanism, people), people.counts.sum(), *steps, rng)
 
     def question(self, mechanism: Any) -> Mapping[str, Any]:
         return {"kind": "values", "size": mechanism.categories}
@@ -246,13 +245,11 @@ def _tail(mechanism: Any, devices: int, repeats: int) -> Tail | None:
     return repeated_tail(lie_chance, lie + fresh_gap, lie, devices, repeats)
 
 
-def _bucket_holders(
-    mechanism: LongitudinalHash, values: Sequence[int], counts: Counts, rng: Generator
-) -> Counts:
+def _bucket_holders(mechanism: LongitudinalHash, people: People, rng: Generator) -> Counts:
     """Draws each person's function; people per function and bucket."""
     pool = mechanism.transform
-    check_size(mechanism, len(values) * pool.functions // QUICK)
-    return bucket_holders(_pool_buckets(pool, tuple(values)), pool.prime, counts, rng)
+    check_size(mechanism, len(people.values) * pool.functions // QUICK)
+    return bucket_holders(_pool_buckets(pool, tuple(people.values)), pool.prime, people.counts, rng)
 
 
 @lru_cache(maxsize=16)
@@ -273,27 +270,27 @@ def _lasting_names(
     return lambda: draw_named_values(permanent, fresh, rng).reshape(-1)
 
 
-def _subsets(mechanism: Any, values: Sequence[int], counts: Counts, rng: Generator) -> Counts:
+def _subsets(mechanism: Any, people: People, rng: Generator) -> Counts:
     """Draws sets element by element, counting people by the elements that they still need.
 
     Until a person's own element comes, the draw does not depend on which element it is.
     """
     size, picks = mechanism.layout.size, mechanism.layout.ones
     check_size(mechanism, size * picks // QUICK)
-    people = holders(mechanism, values, counts)
-    if counts.sum() >= _MAX_DRAWN:
+    by_cell, reports = holders(mechanism, people), int(people.counts.sum())
+    if reports >= _MAX_DRAWN:
         raise BadParameter(
-            f"{mechanism.NAME}: {counts.sum():,} reports are too many to simulate; use fewer than "
+            f"{mechanism.NAME}: {reports:,} reports are too many to simulate; use fewer than "
             f"{_MAX_DRAWN:,}"
         )
-    included = int(rng.binomial(counts.sum(), float(mechanism.channel.p)))
+    included = int(rng.binomial(reports, float(mechanism.channel.p)))
     # Of the set, beside the own element. Rows: own element to come and left out, and in; and past.
     remaining = np.zeros((3, picks + 1), dtype=np.int64)
-    remaining[1, picks - 1], remaining[0, picks] = included, int(counts.sum()) - included
+    remaining[1, picks - 1], remaining[0, picks] = included, reports - included
     to_go, cells = np.arange(picks + 1), np.zeros(size, dtype=np.int64)
     for element in range(size):
         came = rng.multivariate_hypergeometric(
-            remaining[:2].reshape(-1), int(people[element]), method="marginals"
+            remaining[:2].reshape(-1), int(by_cell[element]), method="marginals"
         ).reshape(2, -1)
         remaining[:2] -= came
         # Other elements still to come: of those whose own is among them one less.

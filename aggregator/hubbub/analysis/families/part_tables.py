@@ -14,6 +14,7 @@ from hubbub.analysis.families.draw_totals import (
     LARGEST,
     QUICK,
     Counts,
+    People,
     check_size,
     draw_points,
     one_hot_chances,
@@ -118,15 +119,13 @@ class Pairs(Family):
         """Every cell, as "theme=dark, country=de"."""
         return cell_names(values or (), mechanism.ways)
 
-    def draw(
-        self, mechanism: PairedParts, values: Sequence[int], counts: Counts, rng: Generator
-    ) -> Counts:
+    def draw(self, mechanism: PairedParts, people: People, rng: Generator) -> Counts:
         large = sum(mechanism.cells) * mechanism.points > LARGEST
         if large:  # report by report, as there are more chances than can be worked out
-            check_size(mechanism, int(counts.sum()) // QUICK)
+            check_size(mechanism, int(people.counts.sum()) // QUICK)
         groups = mechanism.groups
-        sent = rng.multinomial(counts, np.full(groups, 1 / groups))
-        places = [mechanism.places_of(value) for value in values]
+        sent = rng.multinomial(people.counts, np.full(groups, 1 / groups))
+        places = [mechanism.places_of(value) for value in people.values]
         cells = np.zeros((groups, mechanism.points), dtype=np.int64)
         for group, size in enumerate(mechanism.cells):
             reports_by_cell = np.zeros(size, dtype=np.int64)

@@ -13,7 +13,7 @@ from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.fast_support_counts import supports_of
 from hubbub.analysis.families.contract import BitSum, Expected, support_deviations
-from hubbub.analysis.families.draw_totals import Counts, draw_points
+from hubbub.analysis.families.draw_totals import Counts, People, draw_points
 from hubbub.analysis.families.string_family import Strings
 from hubbub.analysis.families.tiers_and_rows import Columns, Tier, tier_scales
 from hubbub.analysis.strings.likely_strings import LikelyString, likely_strings
@@ -96,15 +96,14 @@ class Trees(Strings):
         errors = np.sqrt((scales * other_variance + growth * shares) / reports)
         return Expected(errors, np.sqrt(scales * other_variance / reports))
 
-    def draw(
-        self, mechanism: PrefixTree, values: Sequence[str], counts: Counts, rng: Generator
-    ) -> Counts:
+    def draw(self, mechanism: PrefixTree, people: People, rng: Generator) -> Counts:
+        counts = people.counts
         if counts.sum() > _MOST:
             raise BadParameter(
                 f"{counts.sum():,} reports of a tree are too many to draw: {_MOST:,} at most"
             )
         present = np.nonzero(counts)[0]
-        places = _places_of(mechanism, tuple(values))[present]
+        places = _places_of(mechanism, tuple(people.values))[present]
         groups, points = mechanism.groups, mechanism.points
         sent = rng.multinomial(counts[present], np.full(groups, 1 / groups))
         cells = np.zeros((groups, points), dtype=np.int64)

@@ -27,7 +27,7 @@ from hubbub.analysis.families.contract import (
     report_growth,
     support_deviations,
 )
-from hubbub.analysis.families.draw_totals import QUICK, Counts, check_size
+from hubbub.analysis.families.draw_totals import QUICK, Counts, People, check_size
 from hubbub.analysis.families.number_family import Numbers, people_variance_of, spread_of_variance
 from hubbub.analysis.families.tiers_and_rows import Columns, Tier
 from hubbub.analysis.uncertainty.tails import pure_tail
@@ -157,19 +157,15 @@ class Ranges(Numbers):
         labels[-1] = labels[-1][:-1] + "]"
         return labels
 
-    def draw(
-        self, mechanism: Ranged, values: Sequence[float], counts: Counts, rng: Generator
-    ) -> Counts:
+    def draw(self, mechanism: Ranged, people: People, rng: Generator) -> Counts:
         """Draws places by their probabilities; or each report's parts, and then the answers."""
         if isinstance(mechanism, BucketFlips):
-            return _draw_parts(mechanism, values, counts, rng)
-        return super().draw(mechanism, values, counts, rng)
+            return _draw_parts(mechanism, people, rng)
+        return super().draw(mechanism, people, rng)
 
-    def draw_lasting(
-        self, mechanism: Ranged, values: Sequence[float], counts: Counts, rng: Generator
-    ) -> Callable[[], Counts]:
+    def draw_lasting(self, mechanism: Any, people: People, rng: Generator) -> Callable[[], Counts]:
         """The same cells at every call: `buckets` has no fresh step."""
-        cells = self.draw(mechanism, values, counts, rng)
+        cells = self.draw(mechanism, people, rng)
         return lambda: cells
 
     def question(self, mechanism: Ranged) -> Mapping[str, Any]:
@@ -212,16 +208,14 @@ def _matrix(family: Ranges, mechanism: Ranged) -> Floats:
     return np.array([family.alone(mechanism, cell) for cell in range(mechanism.layout.size)]).T
 
 
-def _draw_parts(
-    mechanism: BucketFlips, values: Sequence[float], counts: Counts, rng: Generator
-) -> Counts:
+def _draw_parts(mechanism: BucketFlips, people: People, rng: Generator) -> Counts:
     """Draws answers part by part, counting people by the number of parts that they still answer."""
     buckets, sampled = mechanism.layout.buckets, mechanism.layout.sampled
-    check_size(mechanism, len(values) * buckets * sampled // QUICK)
-    own_buckets = np.array([mechanism.range.bucket(value, buckets) for value in values])
+    check_size(mechanism, len(people.values) * buckets * sampled // QUICK)
+    own_buckets = np.array([mechanism.range.bucket(value, buckets) for value in people.values])
     lie = float(mechanism.lie.exact)
-    remaining = np.zeros((len(values), sampled + 1), dtype=np.int64)
-    remaining[:, sampled] = counts
+    remaining = np.zeros((len(people.values), sampled + 1), dtype=np.int64)
+    remaining[:, sampled] = people.counts
     cells = np.zeros((buckets, 2), dtype=np.int64)
     for bucket in range(buckets):
         trials = rng.binomial(

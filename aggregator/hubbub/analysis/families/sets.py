@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import NO_SUMS, Expected, Family
-from hubbub.analysis.families.draw_totals import Counts
+from hubbub.analysis.families.draw_totals import Counts, People
 from hubbub.analysis.families.listed_values import Listed
 from hubbub.analysis.families.tiers_and_rows import Columns, Tier
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -58,14 +58,12 @@ class Sets(Listed):
             true_shares += share * np.array(mechanism.row(value), dtype=np.float64)
         return super().expected(mechanism, values, true_shares, reports)
 
-    def draw(
-        self, mechanism: PrivSet, values: Sequence[int], counts: Counts, rng: Generator
-    ) -> Counts:
+    def draw(self, mechanism: PrivSet, people: People, rng: Generator) -> Counts:
         """Draws how many elements of a payload are in the person's set, then which elements.
 
         Elements in the set and outside it are drawn separately, jointly for all with the same set.
         """
-        reported = _reported_sets(mechanism, values, counts, rng)
+        reported = _reported_sets(mechanism, people, rng)
         size, k, most = mechanism.layout.size, mechanism.layout.ones, mechanism.most
         if len(reported) * size * k > _LARGEST:
             raise BadParameter(
@@ -76,14 +74,14 @@ class Sets(Listed):
         for place, value in enumerate(reported):
             filled = [*members(value), *range(mechanism.categories, size - value.bit_count())]
             is_member[place, filled] = True
-        people = np.array(list(reported.values()), dtype=np.int64)
-        met = rng.binomial(people, float(mechanism.meet.exact))
+        people_by_set = np.array(list(reported.values()), dtype=np.int64)
+        met = rng.binomial(people_by_set, float(mechanism.meet.exact))
         ways = np.diff(
             [0.0, *(float(cumulative / mechanism.ways[-1]) for cumulative in mechanism.ways)]
         )
         in_set = np.zeros((len(reported), most + 1), dtype=np.int64)
         in_set[:, 1 : len(ways) + 1] = rng.multinomial(met, ways / ways.sum())
-        in_set[:, 0] = people - met
+        in_set[:, 0] = people_by_set - met
         out_of_set = np.zeros((len(reported), k + 1), dtype=np.int64)
         for inside in range(min(most, k) + 1):
             out_of_set[:, k - inside] = in_set[:, inside]
@@ -118,24 +116,22 @@ def _draw_picked(is_member: npt.NDArray[np.bool_], remaining: Counts, rng: Gener
     return cells
 
 
-def _reported_sets(
-    mechanism: PrivSet, values: Sequence[int], counts: Counts, rng: Generator
-) -> dict[int, int]:
+def _reported_sets(mechanism: PrivSet, people: People, rng: Generator) -> dict[int, int]:
     """Number of people who report each set; larger sets are sampled down to `most` members."""
     reported: Counter[int] = Counter()
     drawn_people = 0
-    for value, people in zip(values, counts.tolist(), strict=True):
+    for value, count in zip(people.values, people.counts.tolist(), strict=True):
         mechanism.check(value)
         set_members = list(members(value))
         if len(set_members) <= mechanism.most:
-            reported[value] += people
+            reported[value] += count
             continue
-        drawn_people += people
+        drawn_people += count
         if drawn_people > _MAX_DRAWN:
             raise BadParameter(
                 "too many people hold more than `most` values; simulate fewer people"
             )
-        for _ in range(people):
+        for _ in range(count):
             part = rng.choice(len(set_members), mechanism.most, replace=False).tolist()
             reported[sum(1 << set_members[place] for place in part)] += 1
-    return {value: people for value, people in reported.items() if people} or {0: 0}
+    return {value: count for value, count in reported.items() if count} or {0: 0}

@@ -22,6 +22,7 @@ from hubbub.analysis.families.contract import BitSum, Expected, report_growth, s
 from hubbub.analysis.families.draw_totals import (
     QUICK,
     Counts,
+    People,
     bit_counts,
     bucket_holders,
     check_size,
@@ -134,21 +135,18 @@ class Sketches(Strings):
 
         return Expected(error(shares), error(np.zeros_like(shares)))
 
-    def draw(
-        self, mechanism: Sketch, values: Sequence[str], counts: Counts, rng: Generator
-    ) -> Counts:
+    def draw(self, mechanism: Sketch, people: People, rng: Generator) -> Counts:
         if isinstance(mechanism, HadamardSketch):
-            return _signs(mechanism, values, counts, rng)
-        check_size(mechanism, len(values) * mechanism.hashes // QUICK)
-        buckets = sketch_buckets(mechanism, values)
+            return _signs(mechanism, people, rng)
+        check_size(mechanism, len(people.values) * mechanism.hashes // QUICK)
+        buckets = sketch_buckets(mechanism, people.values)
         if isinstance(mechanism, LocalHashing):
-            people = bucket_holders(buckets, mechanism.width, counts, rng)
-            return draw_named_values(people, float(mechanism.channel.q), rng).reshape(-1)
+            by_bucket = bucket_holders(buckets, mechanism.width, people.counts, rng)
+            return draw_named_values(by_bucket, float(mechanism.channel.q), rng).reshape(-1)
         starts = mechanism.width * np.arange(mechanism.hashes)
-        people, reports = cohort_holders(
-            mechanism.layout, (buckets + starts)[:, :, None], counts, rng
-        )
-        return cohort_cells(reports, bit_counts(people, reports[:, None], mechanism.channel, rng))
+        places = (buckets + starts)[:, :, None]
+        ones, reports = cohort_holders(mechanism.layout, places, people.counts, rng)
+        return cohort_cells(reports, bit_counts(ones, reports[:, None], mechanism.channel, rng))
 
 
 def buckets(mechanism: Sketch, totals: Totals) -> tuple[Floats, Floats]:
@@ -170,16 +168,14 @@ def buckets(mechanism: Sketch, totals: Totals) -> tuple[Floats, Floats]:
     return (supports - reports[:, None] * q) / (p - q), reports.astype(np.float64)
 
 
-def _signs(
-    mechanism: HadamardSketch, values: Sequence[str], counts: Counts, rng: Generator
-) -> Counts:
+def _signs(mechanism: HadamardSketch, people: People, rng: Generator) -> Counts:
     """Draws each report's entry of a function's row, and whether its sign is kept."""
     width, functions = mechanism.width, mechanism.hashes
     rows = _negatives(width)
     places = functions * width
-    check_size(mechanism, len(values) * places // QUICK)
-    sent = rng.multinomial(counts, np.full(places, 1 / places)).reshape(-1, functions, width)
-    minus = rows[sketch_buckets(mechanism, values)]
+    check_size(mechanism, len(people.values) * places // QUICK)
+    sent = rng.multinomial(people.counts, np.full(places, 1 / places)).reshape(-1, functions, width)
+    minus = rows[sketch_buckets(mechanism, people.values)]
     keep = float(mechanism.keep.exact)
     negatives = rng.binomial(sent, np.where(minus, keep, 1 - keep))
     pairs = np.stack([sent - negatives, negatives], axis=-1)

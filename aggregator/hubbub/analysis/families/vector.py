@@ -22,7 +22,7 @@ from hubbub.analysis.estimators.vector_book_errors import (
     words_of_each,
 )
 from hubbub.analysis.families.contract import BitSum, Expected, Family, support_deviations
-from hubbub.analysis.families.draw_totals import Counts
+from hubbub.analysis.families.draw_totals import Counts, People
 from hubbub.analysis.families.tiers_and_rows import Tier, reports_of, tier_scales
 from hubbub.analysis.value_estimates import ValueEstimates, means_of
 from hubbub.errors import BadParameter, BatchTooSmall
@@ -146,15 +146,10 @@ class Vectors(Family):
     def labels(self, mechanism: VectorCodes, values: Sequence[str] | None) -> Sequence[str]:
         return list(values or map(str, range(1, mechanism.dimensions + 1)))
 
-    def draw(
-        self,
-        mechanism: VectorCodes,
-        values: Sequence[Sequence[float]],
-        counts: Counts,
-        rng: Generator,
-    ) -> Counts:
+    def draw(self, mechanism: VectorCodes, people: People, rng: Generator) -> Counts:
         """Draws how often each word is sent, with the metric's real books."""
-        vectors = np.repeat(np.array(values, dtype=np.float64), counts, axis=0)
+        values = np.array(people.values, dtype=np.float64)
+        vectors = np.repeat(values, people.counts, axis=0)
         units = unit_of(vectors / mechanism.max_length, rng)
         books, places = drawn_words(mechanism, len(units), rng)
         cells = np.zeros((mechanism.books, mechanism.words), dtype=np.int64)
