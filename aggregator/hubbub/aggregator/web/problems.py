@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from html import escape
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -18,28 +19,7 @@ from hubbub.errors import HubbubError
 from hubbub.errors.message_words import visible
 from hubbub.query_results.error_status import status_of
 
-_PAGE: Final = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>hubbub: {heading}</title>
-<link rel="icon" href="/static/favicon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/static/style.css">
-</head>
-<body>
-<header class="top">
-<a class="brand" href="/"><img src="/static/favicon.svg" alt="" width="24" height="24">hubbub</a>
-</header>
-<main id="main" aria-busy="false">
-<h1>{heading}</h1>
-<div class="state"><p>{said}</p>
-<p class="actions"><a class="button" href="{to}">{next}</a></p></div>
-</main>
-</body>
-</html>
-"""
+_PAGE: Final = Path(__file__).with_name("problem.html").read_text("utf-8")
 _DOWN: Final = 503
 
 

@@ -83,14 +83,10 @@ class IndexRanks:
         return sums / np.diff(self._starts)
 
     def _even(self) -> tuple[Floats, Floats]:
-        """The system with the weights of an even distribution."""
-        weighted = []
-        for mechanism, totals in self.tiers:
-            rows = self._place_probabilities(mechanism)
-            weights = np.sqrt(totals.reports / rows.mean(axis=1))
-            right = np.array(totals.cells) / totals.reports * weights
-            weighted.append((rows * weights[:, None], right))
-        return _stack_rows(weighted)
+        """The system with the weights of an even distribution, without repeats."""
+        shares = np.full(len(self.edges) - 1, 1 / (len(self.edges) - 1))
+        tiers = [(self._place_probabilities(mechanism), totals) for mechanism, totals in self.tiers]
+        return _stack_rows([_whiten(*tier, shares, 1) for tier in tiers])
 
     @cached_property
     def _system(self) -> tuple[Floats, Floats]:
