@@ -14,6 +14,8 @@ from hubbub.notebook.http_client import MISSHAPEN, Service, service_at
 if sys.platform != "win32":
     import fcntl
 
+HOME: Final = Path(".hubbub")
+"""Where `hubbub up` has its state unless another folder is named."""
 LOCK: Final = "lock"
 """The file that `hubbub up` locks while it runs in a folder."""
 _CALL_SECONDS: Final = 60.0

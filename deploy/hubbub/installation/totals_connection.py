@@ -9,14 +9,13 @@ from hubbub.bundles import Bundle, read_bundle
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.installation.embedded_redis import url_of
 from hubbub.installation.keys_and_bundles import OPERATORS
-from hubbub.installation.running_endpoints import nothing_runs
+from hubbub.installation.running_endpoints import HOME, nothing_runs
 from hubbub.programs.option_parsing import option, options
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.command_sender import RedisServer
 from hubbub.runtime.service_options import redis_url
 
 _SETTING: Final = "HUBBUB_REDIS_URL"
-_HOME: Final = Path(".hubbub")
 EPILOG: Final = f"Without --home, {_SETTING} (if set) is the URL of the aggregator's Redis."
 
 Result = TypeVar("Result")
@@ -26,7 +25,7 @@ Result = TypeVar("Result")
 class RedisOptions:
     """Options that locate the aggregator's Redis and its bundle."""
 
-    home: Path | None = option(f"folder of `hubbub up` ({_HOME})")
+    home: Path | None = option(f"folder of `hubbub up` ({HOME})")
     bundle: Path | None = option(
         f"bundle that defines the metrics ({OPERATORS}, of --home or here)"
     )
@@ -48,7 +47,7 @@ def in_totals_redis(
         # Without --home, the environment's URL comes before the usual folder.
         url = None if home else redis_url(_SETTING)
     except BadParameter:
-        home = _HOME
+        home = HOME
     if home:
         url = url_of(home, "aggregator")
     if url is None:

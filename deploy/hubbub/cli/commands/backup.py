@@ -31,7 +31,7 @@ from hubbub.installation.redis_snapshot import (
     read_together,
     refuse_keys,
 )
-from hubbub.installation.running_endpoints import nothing_runs
+from hubbub.installation.running_endpoints import HOME, nothing_runs
 from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import Exclusive, argument, option, options
@@ -81,7 +81,7 @@ def _backup(
     folder: Path = argument("new folder for the backup"),
     home: Path = option(
         "the folder of `hubbub up` or `hubbub init` (%(default)s)",
-        default=Path(".hubbub"),
+        default=HOME,
         metavar="INSTALLATION",
     ),
     passphrase: Path | None = option(

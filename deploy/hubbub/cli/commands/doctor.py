@@ -9,10 +9,11 @@ from typing import Final
 
 from cryptography import x509
 
-from hubbub.cli.terminal.query_options import HOME, ServiceOptions
+from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.client.doctor import Finding, Verdict, device_checks, examine, show
 from hubbub.errors import ServiceUnavailable
 from hubbub.errors.message_words import several
+from hubbub.installation.running_endpoints import HOME
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import argument, option
 

@@ -14,6 +14,7 @@ from hubbub.client.transport.contract import NotSent
 from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.errors.address_checks import check_address, is_loopback
 from hubbub.fields.rules import Interval
+from hubbub.installation.running_endpoints import HOME
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import option, options
 from hubbub.simulation.load_devices import Load, Seen, Times, drive
@@ -30,7 +31,7 @@ _SHARES: Final = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), (
 
 @options
 class LoadOptions:
-    home: Path = option("folder of `hubbub up` (%(default)s)", default=Path(".hubbub"))
+    home: Path = option("folder of `hubbub up` (%(default)s)", default=HOME)
     bundle: Path | None = option("bundle that devices have (app.hubbub of --home)")
     metrics: tuple[str, ...] = option(
         "metric that devices report (repeatable; without it all but those that count events)",

@@ -12,8 +12,8 @@ from hubbub.bundles.reduction_notice import LARGEST_NOTICE_BYTES, Notice, Step, 
 from hubbub.catalog import EPOCH_SECONDS
 from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.cli.terminal.output import day_of, first_second, listing, say
-from hubbub.cli.terminal.query_options import HOME
 from hubbub.errors import BadParameter, NoticeRefused, UnknownMetric
+from hubbub.installation.running_endpoints import HOME
 from hubbub.keys.operator_key import read_handovers, read_operator_key
 from hubbub.programs.atomic_write import write_output
 from hubbub.programs.command_line import command

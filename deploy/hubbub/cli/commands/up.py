@@ -14,6 +14,7 @@ from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, ServiceUnavailable
 from hubbub.errors.message_words import PROTECTS_NOBODY, several
 from hubbub.installation.local_run import LAST_BASE, LocalRun, Ports
+from hubbub.installation.running_endpoints import HOME
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import option
 
@@ -36,7 +37,7 @@ def _up(
     catalog: Path | None = option(
         "catalog to serve (metrics.toml if it is here, else the catalog of the demo)"
     ),
-    home: Path = option("folder for all state (%(default)s)", default=Path(".hubbub")),
+    home: Path = option("folder for all state (%(default)s)", default=HOME),
     port: int = option(
         "port for devices; the services use the next seven ports (%(default)s)", default=_BASE_PORT
     ),

@@ -14,7 +14,7 @@ from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates
 from hubbub.errors import BadParameter, MissingDependency, TotalsUnreadable
 from hubbub.errors.message_words import install_with
-from hubbub.installation.running_endpoints import Endpoints, read_endpoints
+from hubbub.installation.running_endpoints import HOME, Endpoints, read_endpoints
 from hubbub.notebook import Answer, Connection
 from hubbub.notebook.http_client import MISSHAPEN
 from hubbub.programs.atomic_write import read_output, write_output
@@ -26,8 +26,6 @@ _TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable
 _AUTHORITY: Final = "HUBBUB_CA"
 _WINDOW: Final = Exclusive()
 Format = Literal["table", "json", "csv", "parquet"]
-HOME: Final = Path(".hubbub")
-"""Where `hubbub up` has its state unless another folder is named."""
 OR_PART: Final = ", NAME@os=linux for a part of the devices"
 """What else may be an argument for a metric."""
 _FORMATS: Final[dict[str, Format]] = {".csv": "csv", ".parquet": "parquet", ".json": "json"}
