@@ -97,7 +97,12 @@ async def with_candidates(
     strings = list(query.candidates)
     for name in names:
         if name == DISCOVERED and metric.discover:
-            strings += await _discovered(metric, query, estimate)
+            # Those that its tree discovered in the same epochs, with other devices.
+            tree, own_query = f"{metric.base_name}/{FINDER}", EstimateQuery(range=query.range)
+            with suppress(BatchTooSmall):
+                answer = await estimate(tree, own_query)
+                discovered = [value.value for value in answer.values]
+                strings += [name for name in discovered if name not in answer.beginnings]
         else:
             strings += metric.candidates if name == CATALOG else await lists.find(name)
         if len(strings) > _MAX_STRINGS:
@@ -126,19 +131,6 @@ def _finds_none(metric: Metric) -> str:
         f'{why}, so none are likely: leave "likely" out, or ask a metric with '
         'mechanism = "tree", or with discover'
     )
-
-
-async def _discovered(
-    metric: Metric,
-    query: EstimateQuery,
-    estimate: Callable[[str, EstimateQuery], Awaitable[Estimated]],
-) -> list[str]:
-    """Strings that the metric's tree discovered in the same epochs, with other devices."""
-    try:
-        answer = await estimate(f"{metric.base_name}/{FINDER}", EstimateQuery(range=query.range))
-    except BatchTooSmall:
-        return []
-    return [value.value for value in answer.values if value.value not in answer.beginnings]
 
 
 def looks_for_strings(metric: Metric) -> bool:

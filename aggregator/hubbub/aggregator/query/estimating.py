@@ -3,7 +3,7 @@
 A metric's plan is what applies to all of its answers, decided once when a bundle is opened.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import attrgetter
@@ -26,7 +26,6 @@ from hubbub.catalog import Metric, reports_of_one
 from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.catalog.values.value_kind import OTHER
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.crowd_guarantees import shuffled_of
 from hubbub.runtime.version import VERSION
@@ -199,7 +198,11 @@ def estimate_range(
     metric = plan.metric
     repeats = reports_of_one(metric, selected.selection.epochs)
     if metric.grown:
-        tiers, answer_at = _by_list(selected)
+        values, parts = metric.values or (), [*selected.by_list()][::-1]
+        lists = [(part.tiers(), len(part.metric.values or ())) for part in parts]
+        tiers = [tier for list_tiers, _ in lists for tier in list_tiers]
+        other = values.index(OTHER) if metric.other else None
+        answer_at = partial(answer_lists, lists, values, other=other)
     else:
         tiers = selected.tiers()
         names = plan.names or plan.family.row_names(
@@ -275,18 +278,6 @@ def clip_to_range(metric: Metric, means: Iterable[OfNumbers]) -> list[OfNumbers]
         replace(mean, low=min(max(mean.low, low), high), high=min(max(mean.high, low), high))
         for mean in means
     ]
-
-
-def _by_list(
-    selected: SelectedTotals,
-) -> tuple[list[tuple[AnyMechanism, Totals]], Callable[..., Answer]]:
-    """All tiers of a metric whose values have grown, and its answer by confidence and repeats."""
-    values = selected.metric.values or ()
-    parts = [*selected.by_list()][::-1]
-    lists = [(part.tiers(), len(part.metric.values or ())) for part in parts]
-    other = values.index(OTHER) if selected.metric.other else None
-    tiers = [tier for list_tiers, _ in lists for tier in list_tiers]
-    return tiers, partial(answer_lists, lists, values, other=other)
 
 
 def one_look(metric: Metric) -> str:

@@ -348,13 +348,10 @@ class TotalsByEpoch:
 
     async def read(self, selection: EpochSelection) -> SelectedTotals:
         """Totals of all windows. Raises BatchTooSmall below the metric's minimum batch."""
-        if selection.reports < selection.metric.fewest:
-            raise BatchTooSmall(await self._too_few(selection))
-        return SelectedTotals(selection, await self._shelf.read(selection.counted), self.bundle)
-
-    async def _too_few(self, selection: EpochSelection) -> str:
-        """Text about too few reports, with what the first batch waits for."""
         metric = selection.metric
+        if selection.reports >= metric.fewest:
+            by_window = await self._shelf.read(selection.counted)
+            return SelectedTotals(selection, by_window, self.bundle)
         all_epochs = await self.find(metric.name, EpochRange(epochs="all"))
         terms, has_left = await self.terms(), bool(all_epochs.counted)
         remedy = ", or wait"
@@ -383,7 +380,7 @@ class TotalsByEpoch:
         text += await self._deleted(metric)
         hint = until_first_batch(metric, terms, self.reserve, has_left=has_left)
         withheld = withheld_sentence(metric, upstream_epochs(metric, terms), terms)
-        return "; ".join(filter(None, (text, withheld, hint)))
+        raise BatchTooSmall("; ".join(filter(None, (text, withheld, hint))))
 
     async def _deleted(self, metric: Metric) -> str:
         """Text about epochs whose totals were deleted; "" if there are none."""
