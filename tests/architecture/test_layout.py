@@ -53,6 +53,7 @@ EXTRAS = "authlib joserfc httpx2 pyarrow opendp"
             # an installation may not have.
             f"scipy.stats scipy.signal scipy.optimize dp_accounting {EXTRAS}",
         ),
+        ("privacy.release_noise", "sklearn pandas polars"),
         # Of these there is one a processor.
         ("aggregator.ingest.opener_process", "numpy redis grpc google prometheus_client"),
     ],
