@@ -81,11 +81,11 @@ def _asks_for_a_mechanism(path: Path) -> Iterator[ast.AST]:
             case ast.Compare() | ast.MatchValue() if name.startswith(
                 ("aggregator/", "deploy/")
             ) and not name.startswith(BARE):
-                parts = [part for part in ast.walk(node) if isinstance(part, ast.Attribute)]
-                if any(part.attr == "FAMILY" for part in parts):
+                below = ast.walk(node)
+                if any(isinstance(part, ast.Attribute) and part.attr == "FAMILY" for part in below):
                     yield node
-        names = {part.id for part in ast.walk(classes or ast.Pass()) if isinstance(part, ast.Name)}
-        if names & MECHANISMS:
+        parts = ast.walk(classes) if classes else ()
+        if any(isinstance(part, ast.Name) and part.id in MECHANISMS for part in parts):
             yield node
 
 

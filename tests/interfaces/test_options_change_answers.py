@@ -318,6 +318,9 @@ def _of_privacy() -> dict[tuple[str, str], Case]:
 CASES = _of_house() | _of_plan() | _of_files() | _of_privacy()
 READ_ALIKE = {"top", "trend", "cross", "figures", "discover", "breakdown"}
 READ_ALIKE |= {"--last", "--epochs", "--confidence"}
+COSTLY = {("plan central", option) for option in ("--classes", "--features", "--vector")}
+COSTLY |= {("discover", "--likely")}
+"""A second and more each; other tests of `make test` plan these crowds and list likely strings."""
 NO_QUESTIONS = {
     **dict.fromkeys(
         ("", "demo", "init", "up", "backup", "verify", "restore", "load", "forget", "completion"),
@@ -480,7 +483,10 @@ def _differ(option: str, case: Case, answer: Callable[[str], Any], answers: dict
     ("question", "option"),
     [
         # All these questions read their epochs and their confidence as query and compare do.
-        pytest.param(*case, marks=pytest.mark.thorough if READ_ALIKE.issuperset(case) else ())
+        pytest.param(
+            *case,
+            marks=pytest.mark.thorough if case in COSTLY or READ_ALIKE.issuperset(case) else (),
+        )
         for case in sorted(CASES)
     ],
 )

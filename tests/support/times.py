@@ -35,14 +35,17 @@ def _count(event: str, arguments: tuple[Any, ...]) -> None:
 def _processor_seconds(process: str = "self") -> float:
     """Of a process and all below it: those that run, and those that have ended."""
     folder = Path("/proc", process)
+    ticks = sum(map(int, _contents(folder / "stat").rpartition(")")[2].split()[11:15]))
+    children = " ".join(map(_contents, folder.glob("task/*/children"))).split()
+    return ticks / os.sysconf("SC_CLK_TCK") + sum(map(_processor_seconds, children))
+
+
+def _contents(path: Path) -> str:
+    """Of a file of a process or thread; nothing, if that has just ended."""
     try:
-        after_name = (folder / "stat").read_text().rpartition(")")[2].split()
-        threads = [path.read_text() for path in folder.glob("task/*/children")]
-    except OSError:  # it has just ended
-        return 0.0
-    ticks = sum(map(int, after_name[11:15]))
-    below = (_processor_seconds(child) for text in threads for child in text.split())
-    return ticks / os.sysconf("SC_CLK_TCK") + sum(below)
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 def pytest_configure() -> None:

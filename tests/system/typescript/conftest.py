@@ -75,7 +75,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder: Path = tmp_path_factory.mktemp("site")
     install()
     (folder / "loaded").write_text(run("node", "bundle.js", str(folder)))
-    (folder / "index.html").write_text("<!doctype html><html lang=en><title>An app</title>")
+    # With an icon, or the first page of a browser requests one that is not there.
+    head = "<!doctype html><html lang=en><title>An app</title><link rel=icon href=data:,>"
+    (folder / "index.html").write_text(head)
     return folder
 
 
