@@ -12,16 +12,16 @@ Kumar, Manurangsi, "Connect the Dots" (PoPETs 2022), for the distribution of a d
 see hubbub.privacy.shuffled_histogram.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
-from math import ceil, exp, inf, log, sqrt
+from functools import lru_cache, reduce
+from math import exp, inf, log, sqrt
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hubbub.analysis.binomials import likely, pmf
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.binomials import laws, likely, likely_ends, pmf
 from hubbub.catalog.crowds.gaussian_privacy import epsilon_of_mu, mu_within
 from hubbub.errors import BadParameter
 from hubbub.privacy.noise_dummies_account import law_of, sum_losses
@@ -79,12 +79,11 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
     grid = min(epsilons) / _GRID / sqrt(max(number / 100, 1))
     if len(epochs) == 1 and (noise := epochs[0][0].noise_dummies):
         grid = _loss_of(noise) / (_FINER if epochs[0][0].sum_noise else 1)
-    composed = None
+    loss_laws = []
     for crowd, times in epochs:
         loss_law = _losses(crowd, grid, delta * _LEFT_OUT / number)
-        loss_law = loss_law.self_compose(times) if times > 1 else loss_law
-        composed = loss_law if composed is None else composed.compose(loss_law)
-    assert composed is not None  # noqa: S101 there is an epoch
+        loss_laws.append(loss_law.self_compose(times) if times > 1 else loss_law)
+    composed = reduce(lambda law, other: law.compose(other), loss_laws)
     loose = sum(
         _LOOSE * _loss_of(crowd.noise_dummies) * times
         for crowd, times in epochs
@@ -139,10 +138,8 @@ def _losses(crowd: ShuffledEpoch, grid: float, left_out: float) -> "PrivacyLossD
             return counts
         # Of a secret sum, which a report moves by this many steps at most.
         *finite, (_, impossible) = sum_losses(crowd.sum_noise, int(crowd.categories) - 1)
-        of_sum = defaultdict[int, float](float)
-        for loss, chance in finite:
-            of_sum[ceil(loss / grid)] += chance
-        return counts.compose(_rounded_law(of_sum, impossible, grid))
+        losses, chances = np.array(finite).T
+        return counts.compose(_rounded_law(np.ceil(losses / grid), chances, impossible, grid))
     if crowd.categories == 2:  # noqa: PLR2004 two values
         return _losses_of_two(crowd, grid, left_out)
     d, q, truth = crowd.categories, crowd.lie, 1 - crowd.categories * crowd.lie
@@ -152,36 +149,44 @@ def _losses(crowd: ShuffledEpoch, grid: float, left_out: float) -> "PrivacyLossD
     starts = np.arange(0, len(noise), fine)
     weights = np.add.reduceat(chances, starts)
     totals = noise[starts] + 1
-    spreads = [likely(int(total) - 1, 2 / d, cut) for total in totals]
+    lows, highs = likely_ends(totals, 2 / d, cut)
     # How reports on both values are split does not depend on how many more there are.
-    first = min(spread[0] for spread in spreads)
-    numbers = np.arange(first, max(spread[-1] for spread in spreads) + 2)[:, None]
+    first = lows.min()
+    numbers = np.arange(first, highs.max() + 1)[:, None]
     reach = len(likely(int(numbers[-1, 0]), 0.5, cut)) // 2 + 1
     splits = np.floor(numbers / 2) + np.arange(-reach, reach + 1)[None, :]
     halves = pmf(splits, numbers, 0.5)
-    chance_by_step: dict[int, float] = {}
-    for total, weight, spread in zip(totals.tolist(), weights.tolist(), spreads, strict=True):
-        seen_on_both = slice(int(spread[0] - first), int(spread[-1] - first) + 2)
-        both, x = numbers[seen_on_both], splits[seen_on_both]
+    if not q:  # a report with neither value tells everything
+        halves[(splits <= 0) | (splits >= numbers)] = 0.0
+    all_steps, all_masses = list[Floats](), list[Floats]()
+    laws_of_both = laws(totals.astype(np.int64).tolist(), 2 / d, cut)
+    for total, weight, low, law in zip(totals, weights, lows, laws_of_both, strict=True):
+        rows = slice(int(low - first), int(low - first) + len(law))
         # The probability under uniform draws, times the factor by which v changes it.
-        even = pmf(both, total, 2 / d) * halves[seen_on_both]
-        for_v, for_w = truth * x + q * total, truth * (both - x) + q * total
-        mask = (even > 0) & (for_v > 0) & (for_w > 0)  # else it tells everything
-        steps = np.ceil(np.log(for_v[mask] / for_w[mask]) / grid).astype(np.int64)
-        least = int(steps.min())
-        masses = np.bincount(steps - least, (weight * d / total * even * for_v)[mask])
-        for place, chance_of_it in enumerate(masses.tolist(), start=least):
-            if chance_of_it:
-                chance_by_step[place] = chance_by_step.get(place, 0.0) + chance_of_it
-    return _rounded_law(chance_by_step, max(0.0, 1 - sum(chance_by_step.values())), grid)
+        even = law[:, None] * halves[rows]
+        mask = even > cut / even.size
+        for_v = truth * splits[rows][mask] + q * total
+        for_w = truth * (numbers - splits)[rows][mask] + q * total
+        steps = np.ceil(np.log(for_v / for_w) / grid)
+        all_steps.append(np.arange(steps.min(), steps.max() + 1))
+        all_masses.append(_sums_by_step(steps, weight * d / total * even[mask] * for_v))
+    steps, masses = np.concatenate(all_steps), np.concatenate(all_masses)
+    return _rounded_law(steps, masses, max(0.0, 1 - float(masses.sum())), grid)
+
+
+def _sums_by_step(steps: Floats, chances: Floats) -> Floats:
+    """Sum of the probabilities at each step from the lowest to the highest."""
+    return np.bincount((steps - steps.min()).astype(np.int64), chances).astype(np.float64)
 
 
 def _rounded_law(
-    chance_by_step: dict[int, float], impossible: float, grid: float
+    steps: Floats, chances: Floats, impossible: float, grid: float
 ) -> "PrivacyLossDistribution":
     """Distribution of these losses, in steps of the grid, and of an infinite loss."""
     from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415 a second, and 50 MB
 
+    masses = enumerate(_sums_by_step(steps, chances).tolist(), start=int(steps.min()))
+    chance_by_step = {step: chance for step, chance in masses if chance}
     return privacy_loss_distribution.PrivacyLossDistribution.create_from_rounded_probability(
         chance_by_step, impossible, grid, pessimistic_estimate=True
     )
@@ -203,11 +208,8 @@ def _losses_of_noise(noise: CountNoise, grid: float) -> "PrivacyLossDistribution
     pairs = []
     for first, other in (counts, counts[::-1]):  # what v has more, and what w has less
         mask = (first > 0) & (other > 0)
-        losses = np.log(first[mask] / other[mask]) / grid
-        steps = np.ceil(losses - _LOOSE / 2).astype(np.int64)
-        chances = np.bincount(steps - steps.min(), first[mask])
-        masses = {int(steps.min()) + k: float(c) for k, c in enumerate(chances) if c}
-        pairs.append(_rounded_law(masses, float(first[~mask].sum()), grid))
+        steps = np.ceil(np.log(first[mask] / other[mask]) / grid - _LOOSE / 2)
+        pairs.append(_rounded_law(steps, first[mask], float(first[~mask].sum()), grid))
     return pairs[0].compose(pairs[1])
 
 
