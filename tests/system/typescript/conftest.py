@@ -31,9 +31,6 @@ METRICS = {
     "theme": ("Colour theme", THEMES, 1, LIE_SELDOM),
     "electron": ("Colour theme, of windows", THEMES, 1, LIE_SELDOM),
     "stays": ("A value that stays", LETTERS, 3, STAYS),
-    "raced": ("A value", LETTERS, 1, LIE_OFTEN),
-    "killed": ("A value", LETTERS, 3, LIE_OFTEN),
-    "full": ("A value", LETTERS, 3, LIE_OFTEN),
     "many": ("A value", LETTERS, 100, LIE_OFTEN),
     "left": ("A value", LETTERS, 1, LIE_OFTEN),
     "heap": ("A value", LETTERS, 1000, LIE_OFTEN),
@@ -44,7 +41,7 @@ METRICS = {
     "old_webkit": ("A value", LETTERS, 1, LIE_OFTEN),
     **{
         f"{name}_{engine}": fields
-        for engine in ("firefox", "webkit")
+        for engine in ("chromium", "firefox", "webkit")
         for name, fields in {
             "page": ("A value", LETTERS, 20, LIE_OFTEN),
             "raced": ("A value", LETTERS, 1, LIE_OFTEN),

@@ -11,6 +11,7 @@ from typing import Any
 from playwright.sync_api import BrowserContext, Page
 
 from hubbub.errors import HubbubError
+from tests.interfaces.tab import Tab
 from tests.support import asking, web
 from tests.support.development_server import Developing
 from tests.support.waiting import eventually
@@ -40,6 +41,35 @@ FULL = """
   window.full = true;
 }
 """
+
+
+class Pages(Tab):
+    """The pages of a browser that Playwright drives."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self._context = context
+        self._page = context.new_page()
+
+    def ask(self, command: str, **arguments: Any) -> Any:
+        """As a driver of WebDriver does."""
+        pages = self._context.pages
+        match command:
+            case "Navigate":
+                self._page.goto(arguments["url"])
+            case "GetWindowHandle":
+                return str(pages.index(self._page))
+            case "NewWindow":
+                self._context.new_page()
+                return {"handle": str(len(pages))}
+            case "SwitchToWindow":
+                self._page = pages[int(arguments["handle"])]
+            case "CloseWindow":
+                self._page.close()
+        return None
+
+    def evaluate(self, function: str, *arguments: Any) -> Any:
+        """What a function of JavaScript, or its promise, comes to in the page."""
+        return self._page.evaluate(function, *arguments)
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

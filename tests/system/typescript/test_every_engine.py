@@ -1,4 +1,4 @@
-"""client/typescript in pages of Firefox and WebKit, against `hubbub up --dev`."""
+"""client/typescript in pages of every engine, against `hubbub up --dev`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.interfaces.browser import HANG_MS
 from tests.interfaces.browser_drivers import DRIVEN, driven
 from tests.interfaces.tab import Tab
 from tests.interfaces.webkit import needs_webkit, webkit
 from tests.support.development_server import Developing
 from tests.support.node import needs_node
-from tests.system.typescript.pages import FULL, OPEN, REPORT, counted, served
+from tests.system.typescript.pages import FULL, OPEN, REPORT, Pages, counted, served
 
 REPORTS = 20
 # Nobody listens there: who is offline hears as much.
@@ -51,7 +52,7 @@ async ([shuffler, metric]) => {
 """
 LOADED = "() => performance.getEntriesByType('resource').map((one) => one.name).join()"
 
-pytestmark = [needs_node, pytest.mark.thorough]
+pytestmark = needs_node
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,15 @@ class Engine:
         return dict(self.tab.evaluate("() => client.dropped"))
 
 
-@pytest.fixture(scope="module", params=DRIVEN)
+@pytest.fixture(scope="module", params=["chromium", *DRIVEN])
 def engine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Engine]:
+    if request.param == "chromium":
+        with request.getfixturevalue("browser").new_context(ignore_https_errors=True) as context:
+            context.set_default_timeout(HANG_MS)
+            yield Engine(request.param, Pages(context))
+        return
     with driven(request.param, tmp_path_factory.mktemp(request.param)) as tab:
         yield Engine(request.param, tab)
 
@@ -100,6 +106,7 @@ def origin(origin: str, site: Path) -> Iterator[str]:
         yield fresh
 
 
+@pytest.mark.thorough
 def test_reports_are_opened_and_limits_outlive_the_page(
     engine: Engine, up: Developing, origin: str, door: str
 ) -> None:
@@ -126,11 +133,15 @@ def test_tabs_share_one_limit_and_one_consent(
         tab.front(name)
         assert engine.flush() is True
         assert engine.dropped() == dropped
-    tab.evaluate("() => client.disable({ forget: true })")
     tab.front(first)
+    engine.open(origin, door)
+    assert engine.report("raced", "dark") == "already_reported"
+    tab.evaluate("() => client.disable({ forget: true })")
+    tab.front(other)
     assert engine.report("page", "a") == "queued"  # it has not heard of it, but nothing leaves
     assert engine.flush() is True
-    assert engine.dropped() == {"disabled": 1}
+    assert engine.dropped() == {"already_reported": 1, "disabled": 1}
+    tab.front(first)
     tab.evaluate("() => client.enable()")
     assert engine.report("raced", "dark") == "already_reported"  # the sums outlive forgetting
     tab.front(other)
@@ -163,6 +174,7 @@ def test_waiting_reports_survive_a_killed_tab_and_are_counted_once(
     counted(up, engine.own("killed"), 3)
 
 
+@pytest.mark.thorough
 def test_storage_that_is_cleared_in_part_is_known_to_the_witness(
     engine: Engine, origin: str
 ) -> None:
@@ -175,6 +187,7 @@ def test_storage_that_is_cleared_in_part_is_known_to_the_witness(
     assert counts == {"state_lost": 1}
 
 
+@pytest.mark.thorough
 def test_a_worker_and_a_page_are_one_device(
     engine: Engine, up: Developing, origin: str, door: str
 ) -> None:
@@ -186,6 +199,7 @@ def test_a_worker_and_a_page_are_one_device(
     counted(up, engine.own("worker"), 1)
 
 
+@pytest.mark.thorough
 def test_a_quota_that_is_full_lets_nothing_leave_and_loses_nothing(
     engine: Engine, up: Developing, origin: str, door: str
 ) -> None:
@@ -213,6 +227,7 @@ def test_without_storage_nothing_is_reported(engine: Engine, origin: str) -> Non
     ]
 
 
+@pytest.mark.thorough
 def test_a_closing_page_sends_waiting_reports_by_itself(
     engine: Engine, up: Developing, origin: str, door: str
 ) -> None:
@@ -230,6 +245,7 @@ def test_a_closing_page_sends_waiting_reports_by_itself(
 
 
 @needs_webkit
+@pytest.mark.thorough
 def test_a_private_window_of_webkit_is_detected_where_possible(tmp_path: Path, origin: str) -> None:
     with webkit(tmp_path, "+StorageAPI,+FileSystem") as tab:
         tab.goto(origin)
@@ -242,6 +258,7 @@ def test_a_private_window_of_webkit_is_detected_where_possible(tmp_path: Path, o
 
 
 @needs_webkit
+@pytest.mark.thorough
 def test_a_webkit_without_new_curves_loads_them(
     tmp_path: Path, up: Developing, origin: str, door: str
 ) -> None:
