@@ -5,6 +5,7 @@ listening by TCP; other users and containers on the same network see it; and it 
 behind.
 """
 
+import ctypes
 import secrets
 import signal
 import socket
@@ -27,6 +28,8 @@ _RELOAD_SECONDS: Final = 30.0
 # limit would fail on a busy one.
 _START_SECONDS: Final = 300.0
 _PROBE_SECONDS: Final = 0.02
+_C_LIBRARY: Final = ctypes.CDLL(None)
+_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 Handler = Callable[[int, FrameType | None], None]
 
@@ -74,7 +77,8 @@ def postponed_endings() -> Iterator[list[int]]:
 class Child:
     """A program of ours in its own session, so that Ctrl-C reaches only us.
 
-    It starts when constructed; `start()` runs it again after it has ended.
+    On Linux it ends with us, even if we are killed. It starts when constructed; `start()` runs it
+    again after it has ended.
     """
 
     def __init__(
@@ -88,6 +92,8 @@ class Child:
 
     def start(self) -> None:
         """Runs the program."""
+        # Linux sends the signal as soon as the thread that started the program ends.
+        lasts = threading.current_thread() is threading.main_thread()
         with self._log.open("ab") as output:
             self._first = output.tell()
             self.process = subprocess.Popen(
@@ -97,6 +103,7 @@ class Child:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=_end_with_parent if lasts else None,  # noqa: PLW1509 locks nothing
             )
 
     def reload(self) -> None:
@@ -161,6 +168,11 @@ class Child:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+
+
+def _end_with_parent() -> None:
+    if hasattr(_C_LIBRARY, "prctl"):
+        _C_LIBRARY.prctl(_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 # Below those of outgoing connections (from 32768 on Linux, from 49152 elsewhere), which could take

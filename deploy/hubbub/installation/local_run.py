@@ -17,7 +17,7 @@ from dataclasses import asdict, astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Final, NoReturn, Self
+from typing import Final, NoReturn, Self, TextIO
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -50,6 +50,8 @@ from hubbub.runtime.tls import TlsFolder
 ACCOUNTS: Final = "accounts"
 ACCOUNT_KEY: Final = "account.key"
 """Of a run whose catalog names an issuer: the key of the one account that it has."""
+_LOCK_TRIES: Final = 20
+_LOCK_TRY_SECONDS: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,12 +143,7 @@ class LocalRun:
         try:
             handle_endings(_interrupt)
             # Locks folder and ports: two Redis servers on one folder would ruin it.
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise StateUnusable(
-                    f"{self.home} is in use by another hubbub; end it, or give another --home"
-                ) from None
+            _lock(self.home, self._lock)
             for port in astuple(self.ports):
                 with socket.socket() as probe:
                     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -344,6 +341,18 @@ class LocalRun:
                 )
             except grpc.RpcError as error:
                 raise ServiceUnavailable(f"{self.shuffler_status}: {error.details()}") from error
+
+
+def _lock(home: Path, file: TextIO) -> None:
+    """Locks a folder's file, which commands that look for a run lock for microseconds.
+
+    Raises StateUnusable if another run has locked it.
+    """
+    for _ in range(_LOCK_TRIES):
+        with suppress(BlockingIOError):
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        time.sleep(_LOCK_TRY_SECONDS)
+    raise StateUnusable(f"{home} is in use by another hubbub; end it, or give another --home")
 
 
 def _command_line(options: Mapping[str, object]) -> list[str]:
