@@ -76,7 +76,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PersonStor
     if request.param == "sqlite":
         yield sqlite_store(tmp_path)
         return
-    with redis_server(tmp_path) as port, redis.Redis(port=port) as client:
+    with redis_server(tmp_path) as port, redis.Redis(port=port, decode_responses=True) as client:
         yield RedisStore(client)
 
 

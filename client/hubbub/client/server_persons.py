@@ -106,7 +106,7 @@ class RedisStore:
     """Records in the app's own Redis, which must keep them: `appendfsync always`, no eviction.
 
     Args:
-        redis: a client of redis-py, which returns bytes.
+        redis: a client of redis-py, also one with `decode_responses`.
         prefix: of each key.
     """
 
@@ -120,7 +120,7 @@ class RedisStore:
 
     def read(self, person: bytes) -> bytes | None:
         """The record of a person; None if there is none."""
-        record = self._redis.get(self._prefix + person)
+        record = self._redis.execute_command("GET", self._prefix + person, NEVER_DECODE=[])
         return None if record is None else bytes(record)
 
     def replace(self, person: bytes, before: bytes | None, after: bytes) -> bool:
