@@ -129,7 +129,7 @@ def test_catalog_new_writes_kinds_that_the_check_accepts(
         (f"other {DESCRIBED} --steps '[\"a\"],b'", "; write --steps visit,cart,paid\n"),
         (f"other {DESCRIBED} --rate a {{b}}", "; write --rate crashed started --most 20\n"),
         (f"other {DESCRIBED} --rate a a", "rename one; write --rate crashed started --most 20\n"),
-        (f"other {DESCRIBED} --edges 0:100:4", "within 1e100, or LOW:HIGH:PARTS, LOW above 0\n"),
+        (f"other {DESCRIBED} --edges 0:100:4", "within 1e100; above 0 also LOW:HIGH:PARTS\n"),
         (
             f"other {DESCRIBED} --boolean --experiment m --arms control=1",
             "hubbub: --arms: has 1 of 2 to 10 arms; write --arms control=1,new=1\n",

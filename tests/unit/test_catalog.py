@@ -187,7 +187,8 @@ def test_a_wrong_document_is_refused(text: str, problem: str) -> None:
     ("fields", "when", "problem"),
     [
         (LISTED, "share of z above .1", "'z' is not one .* as a, b"),
-        (LISTED, "mean above 3", "only numbers have a mean"),
+        (LISTED, "share of a above 10", "a share is; write 0.1 for 10%$"),
+        ('mechanism = "grr"\nkind = "count"\nedges = [0, 5, 9]', "mean above 5", 'write "p50'),
         (NUMBER, "share of a above .1", "numbers have no shares"),
         (NUMBER, "mean below 250", "a mean is from 0 to 100, so 'mean below 250' is always true"),
         (NUMBER, "mean above nan", "its number is outside the numbers"),

@@ -236,7 +236,7 @@ def test_a_whole_number_that_no_float_holds_is_refused_with_the_largest_one(
         ('kind = "funel"\nsteps = ["a", "b"]', "kind", 'retention; did you mean "funnel"?'),
         ('kind = "count"\nedges = [0, 1]', "edges", "must be a list of 3 to 257"),
         ('kind = "count"\nedges = [2, 1, 0]', "edges", "must ascend: write 0, 1, 2"),
-        ('kind = "count"\nedges = { from = 0, to = 9, parts = 3 }', "edges", "from above 0"),
+        ('kind = "count"\nedges = { from = 0, to = 9, parts = 3 }', "edges", "above 0 also"),
         ('kind = "count"\nedges = [0, 0.5, 2]', "edges", "must be whole numbers"),
         ('kind = "size"\nedges = [0, 1, 2]', "unit", "for a size, one of B"),
         ('kind = "size"\nunit = "MB"\nlow = 0\nhigh = "9 MB"', "high", "unit gives its unit"),

@@ -84,10 +84,11 @@ class Alert:
         match = _RULE.fullmatch(self.when)
         if not match:
             raise BadParameter(f"when {self.when[:80]!a} is not a rule; {_WORDS}")
+        begin = f"when {self.when[:80]!a}: its"
         limit, percentile = _number(match[6]), _number(match[2] or "0")
         above, value, figure = match[5] == "above", match[3], match[4]
         if match[2] and not 0 < percentile < 100:  # noqa: PLR2004 percent
-            raise BadParameter(f"when {self.when[:80]!a}: its percentile is outside (0, 100)")
+            raise BadParameter(f"{begin} percentile is outside (0, 100); write p95")
         if figure and 0 < limit < math.inf:
             return Rule(of="figure", value=figure, above=above, limit=limit)
         if not (figure or value) and math.isfinite(limit):
@@ -95,9 +96,9 @@ class Alert:
             return Rule(of=of, above=above, limit=limit, percentile=percentile)
         if value is not None and 0 < limit < 1:
             return Rule(of="share", value=value, above=above, limit=limit)
-        span = "(0, 1), as a share is" if value else "the numbers"
+        span = "(0, 1), as a share is; write 0.1 for 10%" if value else "the numbers"
         span += " above 0" if figure else ""
-        raise BadParameter(f"when {self.when[:80]!a}: its number is outside {span}")
+        raise BadParameter(f"{begin} number is outside {span}")
 
     def check_fits(
         self, kind: str, values: Sequence[str] | None, figures: Sequence[str], *, parts: bool
@@ -117,6 +118,8 @@ class Alert:
         if rule.of == "share" and kind == "numbers":
             raise BadParameter('alert: numbers have no shares; write "mean above NUMBER"')
         if rule.of == "mean" and kind != "numbers":
+            if parts:
+                raise BadParameter('alert: edges give no mean; write "p50 above NUMBER"')
             raise BadParameter('alert: only numbers have a mean; write "share of VALUE above 0.1"')
         if rule.of == "percentile" and not parts:
             raise BadParameter(

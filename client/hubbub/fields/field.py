@@ -109,7 +109,7 @@ class CatalogField:
     def problem(self, value: Any) -> str:
         """Why a value is not permitted, with the remedy; "" if it is."""
         problem = self.entry.kind.problem(value)
-        if not (problem and self.entry.write):
+        if not (problem and self.entry.write) or "; write " in problem:
             return problem
         return f"{problem}{'' if problem.endswith('?') else ';'} {self.entry.write}"
 

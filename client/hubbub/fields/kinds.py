@@ -366,8 +366,8 @@ TABLES: Final = Kind(
 )
 _ABOVE_ZERO: Final[Schema] = {"type": "number", "exclusiveMinimum": 0}
 _EDGES_WORDS: Final = (
-    f"a list of {_MIN_EDGES} to {MAX_EDGES} ascending numbers within 1e100, or a table of from, "
-    "to and parts, from above 0"
+    f"a list of {_MIN_EDGES} to {MAX_EDGES} ascending numbers within 1e100; above 0 also a "
+    "table of from, to and parts"
 )
 EDGES: Final = Kind(
     words=lambda: _EDGES_WORDS,

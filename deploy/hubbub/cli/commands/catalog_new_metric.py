@@ -488,7 +488,7 @@ def _checked_metric(path: Path, before: str, text: str, options: NewOptions) -> 
         field, problem = invalid[2], line[invalid.end() :]
         if field in _REMEDIES:
             problem = re.sub(r"(?<=; )write .*", _REMEDIES[field], problem)
-        problem = problem.replace("a table of from, to and parts, from", "LOW:HIGH:PARTS, LOW")
+        problem = problem.replace("a table of from, to and parts", "LOW:HIGH:PARTS")
         problem = re.sub(r"(?<=; write )(\w+) =(?= )", lambda match: option_of(match[1]), problem)
         return f"{option_of(field)}{problem}"
 
