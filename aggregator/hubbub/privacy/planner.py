@@ -11,7 +11,7 @@ mechanisms within 5% of the least variance, the shortest payload, then the fewes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from math import floor, inf, log10, sqrt
+from math import ceil, floor, inf, log10, sqrt
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -158,11 +158,11 @@ def reports_for(
         return replace(last, reports=inf)
 
     def excess(power: float) -> float:
-        return _excess(target(row(question, name, parameters, 10**power)), most)
+        return _excess(target(row(question, name, parameters, ceil(10**power))), most)
 
     # Most errors halve with four times the reports.
     enough, _ = crossing(excess, log10(MAX_REPORTS), 0.0, precision, slope=-0.5)
-    return row(question, name, parameters, float(np.ceil(10**enough)))
+    return row(question, name, parameters, ceil(10**enough))
 
 
 def epsilon_for(

@@ -83,11 +83,13 @@ class HaarResponse(number_range.IndexInBuckets):
 
     def chances(self, bucket: int) -> list[float]:
         keep, lie = float(self.keep.exact), float(self.lie.exact)
-        answer = []
+        answer = list[float]()
         for level in range(self.levels):
+            interval, is_upper = self._half(bucket, level)
+            true, false = keep / (self.levels << level), lie / (self.levels << level)
             for row in range(1 << level):
-                pair = (lie, keep) if self._is_minus(bucket, level, row) else (keep, lie)
-                answer += [chance / (self.levels << level) for chance in pair]
+                is_plus = is_upper == negative(row, interval)
+                answer += (true, false) if is_plus else (false, true)
         return answer
 
     def estimate(self, totals: Totals) -> Estimates:

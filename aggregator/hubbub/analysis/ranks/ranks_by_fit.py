@@ -86,7 +86,9 @@ class IndexRanks:
         """The system with the weights of an even distribution, without repeats."""
         shares = np.full(len(self.edges) - 1, 1 / (len(self.edges) - 1))
         tiers = [(self._place_probabilities(mechanism), totals) for mechanism, totals in self.tiers]
-        return _stack_rows([_whiten(*tier, shares, 1) for tier in tiers])
+        weighted = [_whiten(*tier, shares, 1) for tier in tiers]
+        rows, right = (np.concatenate(columns) for columns in zip(*weighted, strict=True))
+        return rows, right
 
     @cached_property
     def _system(self) -> tuple[Floats, Floats]:
@@ -149,8 +151,8 @@ class IndexRanks:
     @property
     def _is_resolved(self) -> bool:
         """Whether least squares of `wave` are more precise than HaarHRR."""
-        precise = self._even_error <= _PRECISE * self._haar_error
-        return self.tiers[0][0].NAME == SquareWave.NAME and precise
+        is_wave = self.tiers[0][0].NAME == SquareWave.NAME
+        return is_wave and self._even_error <= _PRECISE * self._haar_error
 
     @property
     def _is_linear(self) -> bool:
@@ -255,9 +257,11 @@ def _linear_fit(rows: Floats, right: Floats) -> tuple[Floats, Floats]:
     parts = rows.shape[1]
     # Shares add up to 1: a row that weighs far more than all others.
     heavy = _HEAVY * float(np.abs(rows).max())
-    basis, triangle = np.linalg.qr(np.vstack([rows, np.full((1, parts), heavy)]))
-    weights = np.linalg.solve(triangle.T, np.tri(parts + 1, parts, -1).T).T
-    return weights @ (basis.T @ np.append(right, heavy)), weights
+    rows = np.vstack([rows, np.full((1, parts), heavy)])
+    triangle, right = _stack_rows([(rows, np.append(right, heavy))])
+    below = np.tri(parts + 1, parts, -1)
+    weights: Floats = np.asarray(np.linalg.solve(triangle.T, below.T).T, dtype=np.float64)
+    return weights @ right, weights
 
 
 def _lengths(weights: Floats) -> Floats:
@@ -268,9 +272,10 @@ def _lengths(weights: Floats) -> Floats:
 
 def _stack_rows(tiers: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
     """Rows of all tiers, reduced to as many as there are parts."""
-    rows, right = (np.concatenate(columns) for columns in zip(*tiers, strict=True))
-    basis, triangle = np.linalg.qr(rows)
-    return triangle, basis.T @ right
+    columns = np.concatenate([np.column_stack(tier) for tier in tiers])
+    # Without the orthogonal matrix, which takes as long as the triangle.
+    triangle: Floats = np.asarray(np.linalg.qr(columns, mode="r"))[: columns.shape[1] - 1]
+    return triangle[:, :-1], triangle[:, -1]
 
 
 def _whiten(rows: Floats, totals: Totals, shares: Floats, repeats: int) -> tuple[Floats, Floats]:
