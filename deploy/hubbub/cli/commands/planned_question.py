@@ -125,7 +125,7 @@ def draft_of(subject: SubjectOptions) -> tuple[MetricDraft, Metric | None]:
         if kinds and metric.randomizer.VALUES != "strings":
             raise BadParameter(f'--strings is only for strings; "{metric.name}" has others')
         permanent = metric.lifetime_loss if metric.memoized else None
-        size = subject.strings or _STRINGS
+        size = subject.strings or len(metric.candidates) or _STRINGS
         return _draft_by(metric.randomizer, size=size, permanent_epsilon=permanent), metric
     if subject.catalog != CATALOG and not subject.metric:
         raise BadParameter(
