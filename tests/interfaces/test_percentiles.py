@@ -173,16 +173,16 @@ def test_a_trend_follows_percentiles(home: House, capsys: Capture) -> None:
     assert "launches: p95" in output
     assert f"p50 in {count} of {DAYS} epochs: the interval reaches the end of the range" in output
     assert "p95 (h)" in output
-    assert "mean (h)" not in output
+    assert all(f"{name} (h)" not in output for name in ("mean", "line"))
+    assert "date,number," in _output(capsys, home, *words, "--format", "csv")
     connection = hubbub.notebook.connect(home.page)
     answer = connection.trend("launches", percentiles=[50, 95], confidence=0.99999)
-    assert answer.plot().get_ylabel() == "number, in h"
-    assert answer.document == document
+    assert (answer.plot().get_ylabel(), answer.document) == ("number, in h", document)
     refused = _estimates(home, "launches", "trend", percentile="50", value="mean")
     assert "values or percentiles" in refused.text
     for other in ({"percentile": "50"}, {"value": "mean"}):
         refused = _estimates(home, "launches", "trend", number="3", **other)
-        assert (refused.status_code, "leave number out" in refused.text) == (400, True)
+        assert (refused.status_code, r"leave out \"number\"," in refused.text) == (400, True)
 
 
 @pytest.mark.parametrize("percentile", ["0", "100", "101", "nan", "-1", "inf"])
@@ -191,7 +191,7 @@ def test_an_invalid_percentile_is_refused_with_a_sentence(home: House, percentil
     assert answer.status_code in {400, 422}
     assert f"percentile {float(percentile):g} is outside (0, 100)" in answer.text
     with pytest.raises(hubbub.errors.BadParameter, match="outside"):
-        hubbub.notebook.connect(home.page).percentiles("launches", [float(percentile)])
+        hubbub.notebook.connect(home.page).percentiles("launches", float(percentile))
 
 
 @pytest.mark.parametrize(

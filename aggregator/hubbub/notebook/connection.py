@@ -1,7 +1,8 @@
 """The questions that a notebook asks of an aggregator."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from numbers import Real
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ _ROUTES: Final[Mapping[QueryName, str]] = {"percentiles": "estimates"}
 """Questions that are answered beside another one."""
 _FINDS: Final = "tree"
 """The mechanism whose strings nobody has to list."""
+_ITEMS: Final[Mapping[type, str]] = {str: 'texts, as ["one", "more"]', Real: "numbers, as [50, 95]"}
 
 
 def connect(
@@ -101,8 +103,8 @@ class Connection:
     def percentiles(
         self,
         metric: str,
-        percentiles: Sequence[float] = (),
-        below: Sequence[float] = (),
+        percentiles: Sequence[float] | float = (),
+        below: Sequence[float] | float = (),
         *,
         last: str = "",
         epochs: str = "",
@@ -114,7 +116,8 @@ class Connection:
         interval, whose ends are edges of parts; `reaches` says which of them are ends of the range.
         """
         options = {"last": last, "epochs": epochs, "confidence": confidence, "order": "listed"}
-        options |= {"percentile": list(percentiles), "below": list(below)}
+        options["percentile"] = _items("percentiles", percentiles, Real)
+        options["below"] = _items("below", below, Real)
         return self._ask(metric, "percentiles", options)
 
     def discover(
@@ -173,7 +176,7 @@ class Connection:
         confidence: float = 0.95,
         candidates: Sequence[str] = (),
         lists: Sequence[str] = (),
-        percentiles: Sequence[float] = (),
+        percentiles: Sequence[float] | float = (),
     ) -> Answer:
         """What differs between two ranges, both as `epochs`; the surest difference first.
 
@@ -185,7 +188,7 @@ class Connection:
         """
         options = {"epochs": before, "last": last, "confidence": confidence}
         options |= {"to_epochs": after, "to_last": to_last, "order": order}
-        options["percentile"] = list(percentiles)
+        options["percentile"] = _items("percentiles", percentiles, Real)
         return self._ask(metric, "compare", options, candidates, lists)
 
     def trend(
@@ -199,20 +202,19 @@ class Connection:
         confidence: float = 0.95,
         candidates: Sequence[str] = (),
         lists: Sequence[str] = (),
-        percentiles: Sequence[float] = (),
+        percentiles: Sequence[float] | float = (),
     ) -> Answer:
         """These values epoch by epoch, or the `number` (5) most frequent; or these percentiles.
 
         Without any, a number with buckets is followed by its mean and percentiles.
         """
-        _check_texts("values", values)
         options = {
             "last": last,
             "epochs": epochs or ("" if last else "all"),
             "confidence": confidence,
             **({} if number is None else {"number": number}),
-            "value": list(values),
-            "percentile": list(percentiles),
+            "value": _items("values", values),
+            "percentile": _items("percentiles", percentiles, Real),
         }
         return self._ask(metric, "trend", options, candidates, lists)
 
@@ -303,14 +305,13 @@ class Connection:
     ) -> Answer:
         if not (isinstance(metric, str) and metric):
             raise BadParameter("name a metric, as metrics() lists them")
-        _check_texts("candidates", candidates)
-        _check_texts("lists", lists)
         name, slash, tier = metric.partition("/")
         if slash and not tier:
             raise BadParameter(f'"{metric}" ends without a tier; write {name}, or {name}/EPSILON')
         path = f"{named_path('/v1/metrics', name)}/{_ROUTES.get(question, question)}"
-        parameters = {**options, "tier": tier, "list": list(lists)}
-        body = {"candidates": list(candidates)} if candidates else None
+        parameters = {**options, "tier": tier, "list": _items("lists", lists)}
+        strings = _items("candidates", candidates)
+        body = {"candidates": strings} if strings else None
         if question in {"estimates", "percentiles", "compare"}:
             return self._answer(
                 question, self.service.pages(path, parameters, body, "values", _PAGE)
@@ -325,7 +326,10 @@ class Connection:
             raise self.service.alien(error) from error
 
 
-def _check_texts(what: str, texts: Any) -> None:
-    """Raises BadParameter unless it is a list of texts; a single text is refused, too."""
-    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-        raise BadParameter(f'{what}: write a list of texts, as ["one", "another"]')
+def _items(what: str, items: Any, kind: type = str) -> list[Any]:
+    """The items of a list, or a single number. Raises BadParameter for others, as for a text."""
+    items = [items] if isinstance(items, Real) and kind is Real else items
+    is_list = isinstance(items, Collection) and not isinstance(items, str)
+    if not (is_list and all(isinstance(item, kind) for item in items)):
+        raise BadParameter(f"{what}: write a list of {_ITEMS[kind]}")
+    return list(items)

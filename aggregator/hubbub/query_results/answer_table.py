@@ -191,12 +191,17 @@ def _share_below(row: Row) -> Row:
 
 
 def whole_rows(question: QueryName, answer: Document) -> list[Row]:
-    """Rows for the lines of a file: each with metric, epochs, confidence and any notice."""
+    """Rows for the lines of a file: each with metric, epochs, confidence and any notice.
+
+    A share that stands for a number in the metric's unit is called so.
+    """
+    in_unit = question in {"trend", "breakdown"} and is_of_means(question, answer)
+    names = {"share": "number"} if in_unit else {}
     head = {name: answer[name] for name in HEADS[question]}
     if answer.get("notice"):
         head["notice"] = answer["notice"]
     return [
-        {name: cell for name, cell in {**head, **row}.items() if not isinstance(cell, list)}
+        {names.get(name, name): c for name, c in {**head, **row}.items() if not isinstance(c, list)}
         for row in rows(question, answer)
     ]
 
@@ -227,6 +232,8 @@ def number_text(number: float, error: float = 0.0, *, sign: str = "", end: End =
         return f"{number:{sign}.6g}"
     size, digits = (error, _DIGITS_OF_ERROR) if error > 0 else (abs(number) or 1.0, _DIGITS)
     places = min(max(digits - 1 - floor(log10(size)), 0), _MAX_PLACES)
+    if end and not error > 0:  # an edge of a bucket is the same as either end
+        places += next((more for more in (1, 2) if round(number, places + more) == number), 0)
     rounded = number + _OUTWARDS[end] * 10**-places
     if end and abs(rounded) < 10**-places / 2 and 10**-_MAX_PLACES <= abs(number) < size:
         return number_text(number, abs(number), sign=sign, end=end)  # an end beside 0 is not 0

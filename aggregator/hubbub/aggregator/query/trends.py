@@ -139,8 +139,8 @@ async def trend(
         raise BadParameter("a trend follows values or percentiles: leave one of the two out")
     if number is not None and (values or query.percentiles):
         raise BadParameter(
-            "a trend follows named values, percentiles or the most frequent values: leave number "
-            "out"
+            "a trend follows named values, percentiles or the most frequent values: leave out "
+            '"number", or "value" and "percentile"'
         )
     query = await engine.resolved(name, query)
     selection, *before = await engine.collected.find_joined(name, query.range)

@@ -140,8 +140,8 @@ def crossed(
     mechanism: Any = tiers[0][0]
     if not family_for(mechanism).ways(mechanism):
         raise BadParameter(
-            "this metric has no parts to cross: give a metric parts, as parts = "
-            "{ PART = [...], ... }"
+            "this metric has no parts to cross: request its estimates, or add a metric with parts "
+            "= { PART = [...], ... }"
         )
     metric_parts = parts_of(values or ())
     rows, columns, by = _part_names(list(metric_parts), (*parts, "")[:3], mechanism.ways)

@@ -190,7 +190,7 @@ def show_trend(answer: Answer) -> None:
             "trend",
             {**answer, "series": [series]},
             f"{answer['metric']}: {series['value']}",
-            {column: cells[begin:end] for column, cells in columns.items()},
+            {c: cells[begin:end] for c, cells in columns.items() if any(cells[begin:end])},
             pictures[begin:end],
         )
     say_below("trend", answer)

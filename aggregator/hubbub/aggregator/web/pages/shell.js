@@ -59,7 +59,9 @@ const OUTWARDS = { low: -0.499999, high: 0.499999 };
 export function measured(number, error = 0, end = "") {
   if (!Number.isFinite(number)) return figure(number);
   const [size, digits] = error > 0 ? [error, 2] : [Math.abs(number) || 1, 5];
-  const places = Math.min(Math.max(digits - 1 - Math.floor(Math.log10(size)), 0), 12);
+  let places = Math.min(Math.max(digits - 1 - Math.floor(Math.log10(size)), 0), 12);
+  // An edge of a bucket is the same as either end.
+  if (end && !(error > 0)) places += [1, 2].find((more) => Number(number.toFixed(places + more)) === number) ?? 0;
   const moved = number + (OUTWARDS[end] ?? 0) * 10 ** -places;
   const rounded = Number(moved.toFixed(places)) + 0; // without the sign of a negative zero
   const distance = Math.abs(number);
