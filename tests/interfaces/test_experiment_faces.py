@@ -96,6 +96,7 @@ def test_the_page_shows_effects_sizes_and_a_verdict(
         expect(section.locator("svg")).to_contain_text("effect beside control, in s")
         assert section.locator("g.row > text").all_text_contents() == ["new: p50", "new: p90"]
         expect(section.locator("tbody tr")).to_have_count(3)
+        expect(page.locator("#broken")).to_contain_text("ranges that do not.")
         page = watched.open(f"{address}/metric?name=saved")
         expect(section.locator("svg")).to_contain_text("in percentage points")
         expect(section).to_contain_text("saved, share of yes: no effect of new shown")

@@ -226,7 +226,9 @@ def test_an_arm_below_the_minimum_batch_has_no_answer(tmp_path: Path) -> None:
         'kind = "boolean"\nmechanism = "rr"', 'kind = "funnel"\nsteps = ["a", "b"]'
     )
     text = steps.replace('epoch = "day"', 'epoch = "day"\nmechanism = "grr"')
-    [gap] = _answer(
-        _bundle(tmp_path, text), [0, 1], {"control": [200, 50], "new": [9, 9]}
-    ).unanswered
+    few = {"control": [200, 50], "new": [9, 9]}
+    [gap] = _answer(_bundle(tmp_path, text), [0, 1], few).unanswered
     assert gap.why.endswith("; devices report a funnel once its day is over")
+    text = text.replace('funnel"\nsteps =', 'set"\nmost = 1\nvalues =').replace("grr", "privset")
+    [gap] = _answer(_bundle(tmp_path, text), [0, 1], few).unanswered
+    assert gap.why.endswith('"hubbub breakdown saved --by new_menu" are for one look')

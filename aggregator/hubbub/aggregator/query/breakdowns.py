@@ -10,7 +10,7 @@ import numpy as np
 from hubbub.aggregator.query.answer_types import Envelope
 from hubbub.aggregator.query.conservation_law import upstream_reports
 from hubbub.aggregator.query.engine import QueryEngine
-from hubbub.aggregator.query.estimating import EstimateQuery, percentiles_for
+from hubbub.aggregator.query.estimating import EstimateQuery, one_look, percentiles_for
 from hubbub.aggregator.query.metric_answer import notes_of_outside
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
@@ -154,8 +154,9 @@ def notes_of_arms(metric: Metric, by: str, parts: Sequence[Part]) -> list[str]:
     """Notes, without full stop, if `by` is the metric's experiment and not another field."""
     if metric.experiment is None or by != metric.experiment.name:
         return []
-    better = f'those of "hubbub experiment {by}" are valid at every look'
-    notes = [f"Intervals and marks by arm are valid for one look; {better}"]
+    better = f'; those of "hubbub experiment {by}" are valid at every look'
+    better = "" if one_look(metric) else better
+    notes = [f"Intervals and marks by arm are valid for one look{better}"]
     if metric.experiment.is_over(()):
         notes.append(over_sentence(metric.experiment))
     elif parts[-1].name == UNLISTED and parts[-1].own.reports:

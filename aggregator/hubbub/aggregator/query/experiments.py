@@ -136,7 +136,8 @@ class Arms:
     def why_not(self, arm: str) -> str:
         """Why the arm's effect has no answer yet; "" if it has."""
         if not effect_measure(self.metric) and (why := one_look(self.metric)):
-            return f"there are no intervals valid at every look: {why}"
+            once = f'those of "hubbub breakdown {self.metric.name} --by {self.experiment.name}"'
+            return f"there are no intervals valid at every look: {why}; {once} are for one look"
         fewest, later = self.metric.fewest, ""
         if self.metric.value_kind.COUNTS:
             later = f"; devices report a {self.metric.kind} once its {self.metric.epoch} is over"

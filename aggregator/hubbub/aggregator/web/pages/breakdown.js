@@ -1,7 +1,7 @@
 // A metric by a public field of the devices: each part compared with all others, and the parts
 // without an answer.
 /* global d3 */
-import { $, ask, noticeText, notesText, count, h, inFull, inUnit, ofMeans, printable, figure } from "./shell.js";
+import { $, ask, noticeText, notesText, count, h, inFull, inUnit, ofMeans, printable, figure, several } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { textOf } from "./percentiles.js";
@@ -9,6 +9,8 @@ import { fillAnswer } from "./tables.js";
 
 // Up to this many rows are drawn as bars; more rows appear only in the table.
 const DRAWN = 60;
+// Of more ranges of a number, only those that differ are shown.
+const RANGES = 16;
 
 export class BrokenDown {
   /** change: goes to another state, with another public field. */
@@ -55,19 +57,23 @@ async function show(answer) {
   const summary = marked
     ? `${count(marked)} of ${count(answer.values.length)} differ from all others beyond chance; pale bars do not.`
     : "No part differs from all others beyond chance.";
+  const fold = answer.values.length > RANGES && answer.parts.some((part) => part.percentiles.length);
+  const values = answer.values.filter((value) => value.stands_out || !fold);
+  const leftOut = answer.values.length - values.length;
+  const left = leftOut ? ` Left out: ${several(leftOut, "range")} that ${leftOut === 1 ? "does" : "do"} not.` : "";
   const missing = unansweredParts(answer);
   const shareNote = " Shares are of a part’s reports; differences of the population that they are from.";
   $("broken").replaceChildren(
-    h("p", {}, `${summary}${missing}${shareNote}${notesText(answer)}${noticeText(answer)}`),
+    h("p", {}, `${summary}${left}${missing}${shareNote}${notesText(answer)}${noticeText(answer)}`),
     ...answer.parts
       .map((part) => [printable(part.part), textOf(part)])
       .filter(([, percentiles]) => percentiles)
       .map(([part, percentiles]) => h("p", {}, `${part}: ${inUnit(percentiles, answer)}`)),
     h("figure", {}, drawing),
-    h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of parts" }, table),
+    values.length ? h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of parts" }, table) : "",
   );
-  if (answer.values.length <= DRAWN) {
-    const rows = answer.values.map((value) => ({
+  if (values.length && values.length <= DRAWN) {
+    const rows = values.map((value) => ({
       value: `${value.part}: ${value.value}`,
       estimate: value.share,
       low: value.low,
@@ -81,5 +87,5 @@ async function show(answer) {
       exact: mean ? inFull : d3.format(".2%"),
     });
   }
-  await fillAnswer(table, `By ${printable(answer.by)}`, "breakdown", answer, answer.values);
+  await fillAnswer(table, `By ${printable(answer.by)}`, "breakdown", answer, values);
 }

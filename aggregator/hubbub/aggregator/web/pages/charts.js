@@ -235,11 +235,13 @@ export function lines(place, series, label, { axis, format, exact = format, most
     .domain(d3.extent(dates))
     .range([left, width - right]);
   const y = rounding(points).range([height - bottom, top]);
-  const ticks = narrow(place) ? 3 : 8;
+  const timeText = dated(dates);
+  const room = LETTER * (timeText(dates[0] ?? 0).length + 6);
+  const ticks = Math.max(2, Math.min(8, Math.floor((width - left - right) / room)));
   const time = d3
     .axisBottom(x)
     .ticks(ticks)
-    .tickFormat(dated(dates))
+    .tickFormat(timeText)
     .tickSizeOuter(0);
   svg.append("text").attr("class", "soft").attr("x", 8).attr("y", 12).text(`${axis}, by time in UTC`);
   svg
