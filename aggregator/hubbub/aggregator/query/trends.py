@@ -135,12 +135,10 @@ async def trend(
     and percentiles, those of the metric, or p50 and p95, are followed for a number that has some,
     after its mean if it is not in listed edges; unless other metrics are joined.
     """
-    if query.percentiles and values:
-        raise BadParameter("a trend follows values or percentiles: leave one of the two out")
-    if number is not None and (values or query.percentiles):
+    if [bool(values), bool(query.percentiles), number is not None].count(True) > 1:
         raise BadParameter(
-            "a trend follows named values, percentiles or the most frequent values: leave out "
-            '"number", or "value" and "percentile"'
+            "a trend follows values or percentiles, or the most frequent values: name one of "
+            '"value", "percentile" and "number"'
         )
     query = await engine.resolved(name, query)
     selection, *before = await engine.collected.find_joined(name, query.range)

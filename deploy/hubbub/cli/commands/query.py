@@ -211,13 +211,12 @@ def _breakdown(
 def show_breakdown(answer: Document) -> None:
     """Shows the shares of every part with intervals, and parts without an answer."""
     table_rows = all_rows = rows("breakdown", answer)
-    left_out = 0
     if len(all_rows) > RANGES and any(part["percentiles"] for part in answer["parts"]):
-        all_rows = [row for row in all_rows if row["stands_out"]]
-        left_out, table_rows = len(table_rows) - len(all_rows), all_rows
-    if len(all_rows) > _MAX_ROWS:
+        table_rows = [row for row in all_rows if row["stands_out"]]
+    left_out, hidden = len(all_rows) - len(table_rows), len(table_rows) - _MAX_ROWS
+    if hidden > 0:
         table_rows = sorted(
-            all_rows, key=lambda row: _NEVER if row["p_value"] is None else row["p_value"]
+            table_rows, key=lambda row: _NEVER if row["p_value"] is None else row["p_value"]
         )
     show_table(
         "breakdown",
@@ -230,10 +229,8 @@ def show_breakdown(answer: Document) -> None:
         for sentence in percentile_sentences({**answer, "percentiles": part["percentiles"]}):
             explain(f"{part['part']}: {sentence}")
     say_left_out(left_out, "that do not differ from all others beyond chance")
-    if len(all_rows) > _MAX_ROWS:
-        explain(
-            f"largest differences first; {len(all_rows) - _MAX_ROWS:,} more: --format csv shows all"
-        )
+    if hidden > 0:
+        explain(f"largest differences first; {hidden:,} more: --format csv shows all")
     say_below("breakdown", answer)
 
 
