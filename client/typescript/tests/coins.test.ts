@@ -13,7 +13,7 @@ import { pick, SystemBits, type BitSource } from "../src/mechanisms/random_bits.
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import { MECHANISMS } from "../src/vectors.js";
 
-const DRAWS = 40_000;
+const DRAWS = 10_000;
 // 1 - 1e-7 quantiles of chi-square by degrees of freedom.
 const BOUNDS = new Map([
   [1, 28.38],
@@ -46,8 +46,7 @@ for (const [sourceName, source] of sources) {
     const faces = [0, 0, 0, 0, 0];
     const oneCounts = Array.from({ length: 10 }, () => 0);
     const third = (1n << 64n) / 3n;
-    const draws = DRAWS / 4;
-    for (let draw = 0; draw < draws; draw += 1) {
+    for (let draw = 0; draw < DRAWS; draw += 1) {
       add(heads, Number(source.chance(third)));
       add(faces, pick(source, faces.length));
       for (const [bit] of oneCounts.entries()) {
@@ -86,7 +85,7 @@ test("payloads of subset are every set equally often, with and without the value
   const randomizer = subset.build({ epsilon: 0.5, categories: 5, sizes: [], parameters: {} });
   const counts = new Map<number, number>();
   const coins = new SystemBits();
-  for (let draw = 0; draw < DRAWS / 4; draw += 1) {
+  for (let draw = 0; draw < DRAWS; draw += 1) {
     const payload = randomizer.randomize(0, coins)[0] ?? -1;
     counts.set(payload, (counts.get(payload) ?? 0) + 1);
   }
@@ -109,7 +108,7 @@ test("words of a pool come as often as near and far ones should, of a vector hal
   const direction = [0.6, -0.8];
   const counts = Array.from({ length: words * books }, () => 0);
   const coins = new SystemBits();
-  for (let draw = 0; draw < DRAWS / 4; draw += 1) {
+  for (let draw = 0; draw < DRAWS; draw += 1) {
     add(counts, randomizer.randomize(direction, coins)[0] ?? -1);
   }
   // Of length 1 where 2 is the most: the opposite in one of four.
