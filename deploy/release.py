@@ -101,8 +101,8 @@ def bill_of_materials(root: Path, commit: str) -> dict[str, Any]:
     """A CycloneDX 1.6 document of the locked dependencies, once each, with their hashes."""
     hashes_by_package: dict[tuple[str, str], set[str]] = {}
     for lock in LOCKS:
-        for name, version, rest in _PINNED.findall((root / "locks" / lock).read_text("utf-8")):
-            hashes = re.findall(r"--hash=sha256:([0-9a-f]{64})", rest)
+        for name, version, hash_text in _PINNED.findall((root / "locks" / lock).read_text("utf-8")):
+            hashes = re.findall(r"--hash=sha256:([0-9a-f]{64})", hash_text)
             hashes_by_package.setdefault((name, version), set()).update(hashes)
     components = [
         _component("pypi", name, version, "SHA-256", sorted(hashes))

@@ -148,7 +148,7 @@ def test_every_queued_report_arrives_once_or_waits_or_counts_as_dropped(
     event_log = _torture(run, line, folder, KILLS)
     with _started_again(run, line, folder) as client:
         assert client.flush(HANG_SECONDS), "what the killed had noted is sent by the next start"
-        records, standing = (
+        records, device = (
             client_state(client).payload_records(),
             client_state(client).device_state(),
         )
@@ -162,18 +162,16 @@ def test_every_queued_report_arrives_once_or_waits_or_counts_as_dropped(
     assert event_log.queued.keys() <= fates.keys(), "nothing that was queued is lost"
     told_of = Counter(record.fate for record in records if record.fate != SENT)
     # Two processes may draw the last report that is allowed; one is given up at the door.
-    assert standing.counts - told_of == Counter(
-        already_reported=standing.counts["already_reported"]
-    )
-    assert standing.counts.keys() <= {"already_reported", "outbox_full"}
+    assert device.counts - told_of == Counter(already_reported=device.counts["already_reported"])
+    assert device.counts.keys() <= {"already_reported", "outbox_full"}
     arrived = [serial for serial, fate in fates.items() if fate == SENT]
-    assert len(arrived) == len(fates) - standing.counts["outbox_full"]
+    assert len(arrived) == len(fates) - device.counts["outbox_full"]
 
     limited = Counter(
         record.epoch for record in records if record.stream == "limited" and record.fate == SENT
     )
     assert 1 <= max(limited.values()) <= 3
-    assert max(standing.accounts["limited"].epochs.values()) <= 3
+    assert max(device.accounts["limited"].epochs.values()) <= 3
     _check_totals(run, arrived, sum(limited.values()))
     _check_no(run, line, folder)
     line.close()

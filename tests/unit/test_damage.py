@@ -397,7 +397,7 @@ def test_damage_under_several_processes_is_kept_apart_once(reported: Device) -> 
         client.report("theme", "dark")
         client.flush(HANG_SECONDS)
     states = [client_state(client).device_state() for client in clients]
-    assert len({standing.secret for standing in states}) == 1
+    assert len({device.secret for device in states}) == 1
     assert states[0].counts["state_damaged"] == 1
     assert _limits_held(reported)
 

@@ -519,9 +519,9 @@ def test_a_damaged_state_file_is_kept_apart_and_the_spent_budget_stays(
     (tmp_path / "s" / "hubbub.sqlite3").write_bytes(b"not a database, " * 1000)
     after = FolderState(tmp_path / "s")
     assert (tmp_path / "s" / "damaged.hubbub.sqlite3").read_bytes().startswith(b"not a database")
-    standing = after.device_state()
-    assert standing.counts == {"state_damaged": 1, "state_lost": 1}
-    assert standing.secret != secret
+    device = after.device_state()
+    assert device.counts == {"state_damaged": 1, "state_lost": 1}
+    assert device.secret != secret
     assert _enter(after, entry_of("theme", TODAY)) == [Dropped("theme", "already_reported")]
     after.close()
 

@@ -213,7 +213,7 @@ class Answer(Sequence[Row]):
             "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in cells
         )
         rest_count = len(self) - _MAX_ROWS
-        rest = f"<p>... and {rest_count:,} more rows</p>" if rest_count > 0 else ""
+        rest_text = f"<p>... and {rest_count:,} more rows</p>" if rest_count > 0 else ""
         heading, notes = (
             "".join(f"<p><strong>{escape(text)}</strong></p>" for text in paragraphs)
             for paragraphs in (self._notice(), self._title_and_notes[1])
@@ -221,7 +221,7 @@ class Answer(Sequence[Row]):
         caption = escape(self._title_and_notes[0])
         return (
             f"{heading}<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>{rest}{notes}"
+            f"<tbody>{body}</tbody></table>{rest_text}{notes}"
         )
 
     @property

@@ -206,10 +206,10 @@ class FewLies:
 def _convolve(first: Floats, other: Floats) -> Floats:
     """Law of the sum of two independent pairs of numbers."""
     rows, width = len(first) + len(other) - 1, first.shape[1] + other.shape[1] - 1
-    first, second = (
+    first, flat_other = (
         np.pad(law, ((0, 0), (0, width - law.shape[1]))).ravel() for law in (first, other)
     )
-    return np.convolve(first, second)[: rows * width].reshape(rows, width)
+    return np.convolve(first, flat_other)[: rows * width].reshape(rows, width)
 
 
 def _with_one_report(law: Floats, on_v: float, on_w: float, on_neither: float) -> Floats:

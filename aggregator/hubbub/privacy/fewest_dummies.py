@@ -59,8 +59,8 @@ def best_dummies(
         dummies_each, number = (dummies / crowd.reports, 0) if by_devices else (0.0, dummies)
         padded = replace(crowd, dummies=number, each=dummies_each)
         local = largest_local(padded, central, delta)
-        lying = replace(padded, epsilon_local=floor(local * 1000) / 1000)
-        options.append((_variance(lying), dummies))
+        rounded = replace(padded, epsilon_local=floor(local * 1000) / 1000)
+        options.append((_variance(rounded), dummies))
         noise = _variance(replace(padded, epsilon_local=inf))
         if local >= crowd.epsilon_local or noise > min(options)[0]:
             break  # more are but more noise

@@ -81,8 +81,8 @@ def central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
         )
     elif most < crowd.epsilon_local:
         return crowd.epsilon_local
-    if (lying := _crowd_of_lies(crowd)) is not None:
-        return min(most, central_epsilon(lying, delta))
+    if (of_lies := _crowd_of_lies(crowd)) is not None:
+        return min(most, central_epsilon(of_lies, delta))
     few_lies = FewLies.of(crowd, delta)
     return min(few_lies.epsilon(delta, 0.0, most), most) if few_lies else most
 
@@ -133,8 +133,8 @@ def keeps(crowd: ShuffledEpoch, central: float, delta: float) -> bool:
     _check(delta)
     if crowd.epsilon_local <= central or _counts_of(crowd, delta).delta(central) <= delta:
         return True
-    if (lying := _crowd_of_lies(crowd)) is not None:
-        return keeps(lying, central, delta)
+    if (of_lies := _crowd_of_lies(crowd)) is not None:
+        return keeps(of_lies, central, delta)
     few_lies = FewLies.of(crowd, delta)
     return few_lies is not None and few_lies.epsilon(delta, central, central) <= central
 

@@ -247,8 +247,8 @@ class AllCounts:
         """What may be known of each L, without what is impossible; beside how likely L is."""
         totals, numbers = poisson(on_third, self.mean), on_third.astype(np.intp)
         signals = self.signals[:, numbers]
-        rest = np.diag(np.maximum(totals * (1 + 1e-11) - signals.mean.sum(axis=0), 0.0))
-        return Signals.of([signals, Signals.certain(rest)], len(numbers)) * (1 / totals)
+        unexplained = np.diag(np.maximum(totals * (1 + 1e-11) - signals.mean.sum(axis=0), 0.0))
+        return Signals.of([signals, Signals.certain(unexplained)], len(numbers)) * (1 / totals)
 
 
 @dataclass(frozen=True)

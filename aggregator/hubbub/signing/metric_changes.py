@@ -304,8 +304,8 @@ def _change_direction(name: str, was: Any, now: Any) -> str:
     return MORE if (after > before) is if_larger else LESS
 
 
-def _json_text(thing: Any) -> str:
-    return "none" if thing is None else _shortened(json.dumps(thing, default=str))
+def _json_text(value: Any) -> str:
+    return "none" if value is None else _shortened(json.dumps(value, default=str))
 
 
 def _shortened(text: str) -> str:

@@ -68,15 +68,15 @@ def _finite_number(digits: str) -> float:
     return number
 
 
-def _look(thing: object, depth: int) -> None:
+def _look(value: object, depth: int) -> None:
     if depth > _DEEPEST:
         raise ValueError(f"its nesting is deeper than {_DEEPEST}")
-    if isinstance(thing, dict):
-        for name, inner in thing.items():
+    if isinstance(value, dict):
+        for name, inner in value.items():
             _look(name, depth)
             _look(inner, depth + 1)
-    elif isinstance(thing, list):
-        for inner in thing:
+    elif isinstance(value, list):
+        for inner in value:
             _look(inner, depth + 1)
-    elif isinstance(thing, str) and not is_writable(thing):
+    elif isinstance(value, str) and not is_writable(value):
         raise ValueError("a text contains half a surrogate pair")

@@ -148,5 +148,5 @@ def _check_steps(name: str, steps: tuple[Step, ...]) -> None:
         raise BadParameter(f'metric "{name}": steps do not ascend')
 
 
-def _is_moment(thing: Any) -> bool:
-    return type(thing) is int and 0 <= thing < _LAST
+def _is_moment(value: Any) -> bool:
+    return type(value) is int and 0 <= value < _LAST

@@ -69,9 +69,9 @@ def check_signature(public: bytes, signature: bytes, message: bytes) -> None:
         raise SignatureMismatch from error
 
 
-def as_line(thing: Mapping[str, Any]) -> bytes:
+def as_line(document: Mapping[str, Any]) -> bytes:
     """JSON in one line."""
-    return json.dumps(thing, separators=(",", ":")).encode()
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def sign_lines(kind: str, body: bytes, operator: "Ed25519PrivateKey") -> bytes:

@@ -85,13 +85,13 @@ def _values(values: Any) -> dict[str, tuple[str, ...]]:
     return {name: (name,) for name in values}
 
 
-def _load_breakdown(thing: Any) -> dict[str, dict[str, tuple[str, ...]]]:
+def _load_breakdown(table: Any) -> dict[str, dict[str, tuple[str, ...]]]:
     rules = {
         field: {name: as_tuple(patterns) for name, patterns in map(as_tuple, as_tuple(values))}
-        for field, values in map(as_tuple, as_tuple(thing))
+        for field, values in map(as_tuple, as_tuple(table))
     }
     if not rules or [len(names) for names in rules.values()] != [
-        len(values) for _, values in thing
+        len(values) for _, values in table
     ]:
         raise ValueError("a breakdown has no field, or a repeated value")
     return rules

@@ -35,23 +35,23 @@ def as_python(value: Any, listed: Collection[str] = ()) -> Any:
     return converter(value) if converter else value
 
 
-def _number_of(thing: Any) -> Any:
+def _number_of(value: Any) -> Any:
     """The equal int, or a float if it is not whole; otherwise the value unchanged."""
     try:
-        number = float(thing)  # by no context of decimal, unlike abs() and comparisons with floats
+        number = float(value)  # by no context of decimal, unlike abs() and comparisons with floats
     except (ArithmeticError, ValueError):  # too large, or a NaN that must not be read
-        return thing
+        return value
     if not math.isfinite(number):
-        return thing
-    integer = int(thing)
-    if integer == thing:
+        return value
+    integer = int(value)
+    if integer == value:
         return integer
-    return thing if number.is_integer() else number
+    return value if number.is_integer() else number
 
 
-def _span_of(thing: Any) -> Any:
+def _span_of(value: Any) -> Any:
     """A numpy time span as a timedelta; one without unit, or of months or years, unchanged."""
-    span = thing.item()
-    if isinstance(span, int) and "[ns]" in thing.dtype.str:  # finer than a timedelta is
+    span = value.item()
+    if isinstance(span, int) and "[ns]" in value.dtype.str:  # finer than a timedelta is
         return timedelta(microseconds=span / 1000)
-    return span if isinstance(span, timedelta) else thing
+    return span if isinstance(span, timedelta) else value

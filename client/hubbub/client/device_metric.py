@@ -122,38 +122,38 @@ class Questions:
         self.notice: Notice | None = None
         self.arms: dict[str, str] = {}
 
-    def follow(self, standing: DeviceState) -> None:
+    def follow(self, device: DeviceState) -> None:
         """Asks everything anew if the state has another secret, choice or notice."""
-        consent = standing.consent
-        grounds = (standing.secret, consent.preference, consent.local, standing.notice)
+        consent = device.consent
+        grounds = (device.secret, consent.preference, consent.local, device.notice)
         if grounds == self._grounds:
             return
-        if self._grounds is None or standing.secret != self._grounds[0]:
+        if self._grounds is None or device.secret != self._grounds[0]:
             self._memos = {}
             self.arms = {
                 # PRIVACY: an arm depends on the secret alone; reports use other coins.
                 name: experiment.draw_arm(
-                    DeviceMemo(standing.secret, f"experiment/{name}").coins(experiment.purpose)
+                    DeviceMemo(device.secret, f"experiment/{name}").coins(experiment.purpose)
                 )
                 for name, experiment in self._bundle.experiments.items()
             }
-        self.notice = stored_notice(standing.notice, self._bundle.operator)
+        self.notice = stored_notice(device.notice, self._bundle.operator)
         now: dict[str, AskedMetric] = {}
         past_metrics: dict[str, AskedMetric] = {}
         for name, metric in self._bundle.metrics.items():
             group = past_metrics if isinstance(metric.value_kind, PastKind) else now
-            group[name] = self._question(metric, standing)
+            group[name] = self._question(metric, device)
         self.now, self.past, self._grounds = now, past_metrics, grounds
 
-    def _question(self, metric: Metric, standing: DeviceState) -> AskedMetric:
+    def _question(self, metric: Metric, device: DeviceState) -> AskedMetric:
         stream = metric.stream_within(
-            min(self._max_epsilon, standing.consent.preference),
-            min(self._max_epsilon, standing.consent.local),
+            min(self._max_epsilon, device.consent.preference),
+            min(self._max_epsilon, device.consent.local),
         )
         chosen = self._bundle.streams[stream] if stream else None
         expiry = datetime.combine(metric.expires, time(), UTC) + timedelta(days=1)
         memo, base_memo = (
-            self._memos.setdefault(name, DeviceMemo(standing.secret, name))
+            self._memos.setdefault(name, DeviceMemo(device.secret, name))
             for name in (chosen.name if chosen else metric.name, metric.base_name)
         )
         return AskedMetric(

@@ -16,29 +16,29 @@ from hubbub.epochs import begins
 
 
 def settled_epochs(
-    questions: Mapping[str, AskedMetric], standing: DeviceState, now: float
+    questions: Mapping[str, AskedMetric], device: DeviceState, now: float
 ) -> set[tuple[str, int]]:
     """Pairs of metric and epoch whose events are of no more use: late, reported or not asked."""
     return {
         (name, epoch)
-        for name, epoch, _ in standing.events
+        for name, epoch, _ in device.events
         if name not in questions
         or now >= late_from(epoch, questions[name].catalog_metric.epoch)
-        or standing.account(questions[name].catalog_metric).reported(epoch) != 0
+        or device.account(questions[name].catalog_metric).reported(epoch) != 0
     }
 
 
 def due(
-    questions: Mapping[str, AskedMetric], standing: DeviceState, now: float
+    questions: Mapping[str, AskedMetric], device: DeviceState, now: float
 ) -> Iterator[tuple[AskedMetric, Any, str | None, float]]:
     """Yield reports that follow from stored events, one per metric and epoch, earliest first.
 
     Each is the metric, the code, the cell of the events (None for the device's own cell), and the
     first second of the epoch.
     """
-    settled_pairs = settled_epochs(questions, standing, now)
+    settled_pairs = settled_epochs(questions, device, now)
     epochs: dict[tuple[str, int], dict[str, int]] = {}
-    for (name, epoch, event), number in sorted(standing.events.items()):
+    for (name, epoch, event), number in sorted(device.events.items()):
         if (name, epoch) not in settled_pairs:
             epochs.setdefault((name, epoch), {})[event] = number
     for (name, epoch), events in sorted(epochs.items(), key=lambda pair: pair[0][1]):
@@ -50,7 +50,7 @@ def due(
         permitted_events = {event: n for event, n in events.items() if event in permitted}
         if not permitted_events or (kind.COUNTS and epoch >= question.epoch_of(now)):
             continue
-        epochs_reported = standing.accounts[name].epochs.items()
+        epochs_reported = device.accounts[name].epochs.items()
         reported = [other for other, reports in epochs_reported if reports and other != epoch]
         code = metric.code(kind.computed(metric, epoch, permitted_events, reported))
         cell = next(iter(permitted_events)) if kind.VALUELESS else None

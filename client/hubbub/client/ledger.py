@@ -380,25 +380,25 @@ def _response(metric: Metric, tag: str) -> str:
     return f"{metric.tier}:{tag}"
 
 
-def _whole_number(thing: Any, least: int = 0) -> int:
-    if not (type(thing) is int and least <= thing < _MAX_WHOLE):
+def _whole_number(value: Any, least: int = 0) -> int:
+    if not (type(value) is int and least <= value < _MAX_WHOLE):
         raise ValueError("not a count")
-    return thing
+    return value
 
 
-def _epoch(thing: str) -> int:
-    if not (thing.isascii() and thing.isdecimal()):
+def _epoch(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
         raise ValueError("not an epoch")
-    return _whole_number(int(thing))
+    return _whole_number(int(text))
 
 
-def _nats(thing: Any) -> float:
-    if not (type(thing) in (int, float) and math.isfinite(thing) and 0 <= thing < _MAX_NATS):
+def _nats(value: Any) -> float:
+    if not (type(value) in (int, float) and math.isfinite(value) and 0 <= value < _MAX_NATS):
         raise ValueError("not a number of nats")
-    return float(thing)
+    return float(value)
 
 
-def _name(thing: str) -> str:
-    if not (thing.isprintable() and 0 < len(thing) <= _LONGEST_NAME):
+def _name(text: str) -> str:
+    if not (text.isprintable() and 0 < len(text) <= _LONGEST_NAME):
         raise ValueError("not a name")
-    return thing
+    return text

@@ -137,11 +137,11 @@ class LedgerView:
 
 
 def view(
-    bundle: Bundle, standing: DeviceState, payload_records: Sequence[PayloadRecord], now: float
+    bundle: Bundle, device: DeviceState, payload_records: Sequence[PayloadRecord], now: float
 ) -> LedgerView:
     """Returns the content of a state, with the bundle's names."""
-    notice = stored_notice(standing.notice, bundle.operator)
-    metrics = tuple(_metric(bundle, m, standing, now, notice) for m in bundle.metrics.values())
+    notice = stored_notice(device.notice, bundle.operator)
+    metrics = tuple(_metric(bundle, m, device, now, notice) for m in bundle.metrics.values())
     payloads = tuple(
         PayloadView(
             metric=metric_name_of(record.stream),
@@ -155,16 +155,16 @@ def view(
     )
     cap, year_epsilon = bundle.caps.central_epsilon_per_year, None
     if cap is not None:
-        costs = crowds_since(standing.accounts.values(), int(now // _DAY_SECONDS) - SPANS["year"])
+        costs = crowds_since(device.accounts.values(), int(now // _DAY_SECONDS) - SPANS["year"])
         year_epsilon = spent_of(bundle.caps, costs)
     number, until = (notice.number, notice.until) if notice else (None, None)
-    counts, own_counts = own_counts_of(standing.counts)
+    counts, own_counts = own_counts_of(device.counts)
     events: dict[str, Counter[str]] = {}
-    for (metric, _, event), count in sorted(standing.events.items()):
+    for (metric, _, event), count in sorted(device.events.items()):
         events.setdefault(metric, Counter())[event] += count
     issuer = bundle.tokens.terms.issuer if bundle.tokens else ""
     return LedgerView(
-        on=standing.is_on,
+        on=device.is_on,
         metrics=metrics,
         payloads=payloads,
         counts=counts,
@@ -180,10 +180,10 @@ def view(
 
 
 def _metric(
-    bundle: Bundle, metric: Metric, standing: DeviceState, now: float, notice: Notice | None
+    bundle: Bundle, metric: Metric, device: DeviceState, now: float, notice: Notice | None
 ) -> MetricView:
-    account = standing.account(metric)
-    stream = metric.stream_within(standing.consent.preference, standing.consent.local)
+    account = device.account(metric)
+    stream = metric.stream_within(device.consent.preference, device.consent.local)
     epoch = epoch_at(now, metric.epoch)
     reported = reported_of(account, metric, epoch)
     days = days_of_period(metric.period, epoch) if metric.report_on else (epoch,)

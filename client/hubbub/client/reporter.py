@@ -64,7 +64,7 @@ class Reporter:
         self._max_epsilon = max_epsilon
         self.lock = NoReentryLock(_LOCK_SECONDS)
         self._drawn: list[tuple[int, PendingPayload]] = []
-        self._standing = DeviceState(secret=b"")
+        self._device = DeviceState(secret=b"")
         self._questions = Questions(bundle, max_epsilon)
         self._events: Counter[Event] = Counter()
         self._learner = Learner(bundle.operator, bundle.models)
@@ -77,7 +77,7 @@ class Reporter:
     @property
     def notice(self) -> bytes:
         """The signed notice of the operator that this device keeps; empty for none."""
-        return self._standing.notice
+        return self._device.notice
 
     def of_person(self, state: State, public: PublicValues | None) -> "Reporter":
         """Returns a reporter of a person's state, with this one's coins, clock and limits."""
@@ -132,7 +132,7 @@ class Reporter:
     def arm(self, name: str) -> str:
         """This device's arm of an experiment; the first live arm if off. Raises UnknownMetric."""
         live = experiment_named(self._bundle.experiments, name).live_arms(self._stopped_names())
-        if not (self.is_on and self._standing.may_send):
+        if not (self.is_on and self._device.may_send):
             return live[0]
         arm = self._questions.arms[name]
         return arm if arm in live else live[0]
@@ -215,7 +215,7 @@ class Reporter:
         refusal = (
             self._obstacle(question, question.metric, now, epoch)
             or question.skip_outcome(question.metric, epoch)
-            or charge(self._standing.accounts, question.metric, epoch, "", enter=False)
+            or charge(self._device.accounts, question.metric, epoch, "", enter=False)
         )
         if refusal is not None:
             return refusal
@@ -227,10 +227,10 @@ class Reporter:
         if not self._questions.past or self.is_local:
             return
         with self._counts_to_store(self._events) as events:
-            standing = self._standing
-            settled_pairs = settled_epochs(self._questions.past, standing, self._clock())
+            device = self._device
+            settled_pairs = settled_epochs(self._questions.past, device, self._clock())
             self._adopt_state(
-                self._state.count_events(events, settled_pairs, standing.consent.generation)
+                self._state.count_events(events, settled_pairs, device.consent.generation)
             )
 
     def keep_own(self) -> None:
@@ -281,7 +281,7 @@ class Reporter:
         now = self._clock()
         with self.lock.hold():
             for question, metric in self._metrics_with_default():
-                account = self._standing.accounts[metric.base_name]
+                account = self._device.accounts[metric.base_name]
                 running = epoch_at(now, metric.epoch)
                 for epoch, reports in sorted(account.epochs.items()):
                     is_due = epoch < running and now < closing_time(epoch, metric.epoch)
@@ -297,7 +297,7 @@ class Reporter:
                         and account.fill(epoch)
                     ):
                         self._note(metric.stream, epoch, "", FILLER, self._clock())
-            for question, code, cell, moment in due(self._questions.past, self._standing, now):
+            for question, code, cell, moment in due(self._questions.past, self._device, now):
                 own_cell = cell or self._cell(question.catalog_metric)
                 self._report(question, code, own_cell, moment)
 
@@ -308,12 +308,12 @@ class Reporter:
                 (metric, epoch)
                 for question, metric in self._metrics_with_default()
                 for epoch in (holding(moment, question.epoch_seconds),)
-                if self._standing.accounts[metric.base_name].is_untouched(epoch)
+                if self._device.accounts[metric.base_name].is_untouched(epoch)
             ]
 
     def _metrics_with_default(self) -> list[tuple[AskedMetric, Metric]]:
         """Metrics with a default for which this device reports, or sends fillers if it declines."""
-        if self.is_local or not (self.is_on and self._standing.may_send):
+        if self.is_local or not (self.is_on and self._device.may_send):
             return []
         return [
             (question, metric)
@@ -331,9 +331,9 @@ class Reporter:
         with self.lock.hold():
             self._drawn = [(number, drawn) for number, drawn in self._drawn if number > upto]
 
-    def refresh(self, standing: DeviceState | None = None) -> None:
-        """Replace the copy of the state, by `standing` if just read; an error leaves it."""
-        self._adopt_state(standing or self._state.device_state())
+    def refresh(self, device: DeviceState | None = None) -> None:
+        """Replace the copy of the state, by `device` if just read; an error leaves it."""
+        self._adopt_state(device or self._state.device_state())
 
     def switch(self, *, on: bool) -> None:
         """Stop or resume drawing; a report that another thread is drawing ends first."""
@@ -369,21 +369,21 @@ class Reporter:
         self._drawn, self._local_counts, self._events = [], Counter(), Counter()
         self._learner.awaited.clear()
 
-    def _adopt_state(self, standing: DeviceState) -> None:
+    def _adopt_state(self, device: DeviceState) -> None:
         with self.lock.hold():
             for _, drawn in self._drawn:
                 metric = self._bundle.streams[drawn.stream]
-                account = standing.account(metric)
+                account = device.account(metric)
                 if drawn.payload == FILLER:
                     account.fill(drawn.epoch)
                 else:
                     account.add(metric, drawn.epoch, drawn.tag)
             for metric in self._bundle.metrics.values():
-                standing.account(metric)  # opens a missing account
-            self._questions.follow(standing)
+                device.account(metric)  # opens a missing account
+            self._questions.follow(device)
             # Last: if a signal handler raises before this, the next call starts over.
-            self._consents = standing.is_on
-            self._standing = standing
+            self._consents = device.is_on
+            self._device = device
 
     def _report(
         self,
@@ -416,7 +416,7 @@ class Reporter:
         memo = question.memo
         tag = memo.tag(metric.memoized.permanent_key(code, memo)) if metric.memoized else ""
         # PRIVACY: the ledger is checked before any coin is drawn.
-        refusal = charge(self._standing.accounts, metric, epoch, tag, enter=not awaits)
+        refusal = charge(self._device.accounts, metric, epoch, tag, enter=not awaits)
         if refusal is not None or awaits:
             return refusal or Outcome.AWAITS_STATE
         if metric.memoized:
@@ -430,7 +430,7 @@ class Reporter:
         return Outcome.QUEUED
 
     def _note(self, stream: str, epoch: int, tag: str, payload: bytes, made: float) -> None:
-        generation = self._standing.consent.generation
+        generation = self._device.consent.generation
         drawn = PendingPayload(
             stream=stream, epoch=epoch, tag=tag, payload=payload, generation=generation, made=made
         )
@@ -442,7 +442,7 @@ class Reporter:
         """Why no report may be drawn at this moment, apart from the ledger; None if it may."""
         if self._off or not self._consents:
             return Outcome.DISABLED
-        if not self._standing.may_send:
+        if not self._device.may_send:
             return Outcome.NO_STATE
         if now >= question.expires:
             return Outcome.EXPIRED

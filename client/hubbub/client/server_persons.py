@@ -305,8 +305,8 @@ class Person:
         if self.person is None:
             raise StateUnusable("a person without a name has no record")
         for _ in range(_TRIES):
-            record, standing = host.persons.read(self.person)
-            state = MemoryState(standing=replace(standing, notice=host.reporter.notice))
+            record, device = host.persons.read(self.person)
+            state = MemoryState(device=replace(device, notice=host.reporter.notice))
             reporter = host.reporter.of_person(state, self.public)
             answer = work(reporter, state)
             reporter.refresh()
@@ -331,7 +331,7 @@ def _load_state(record: bytes) -> DeviceState:
         consent=Consent(generation, allowed[0], since, allowed[1]),
         accounts=load_accounts(document["accounts"]),
         events=Counter(
-            {(str(m), int(e), str(what)): int(n) for m, e, what, n in document["events"]}
+            {(str(m), int(epoch), str(what)): int(n) for m, epoch, what, n in document["events"]}
         ),
     )
 

@@ -34,9 +34,9 @@ def peek(folder: Path) -> "LedgerView":
         if signed is None:
             raise StateUnusable(f"{path}: no app has used it with a bundle; {remedy}")
         ledger_tables.check(rows)
-        standing, payloads = ledger_tables.device_state(rows), payload_queries.payload_records(rows)
+        device, payloads = ledger_tables.device_state(rows), payload_queries.payload_records(rows)
     try:
-        return view(open_bundle(signed, str(path)), standing, payloads, time.time())
+        return view(open_bundle(signed, str(path)), device, payloads, time.time())
     except BundleRefused as error:
         raise StateUnusable(f"{path}: cannot be read: {error}; {remedy}") from error
 

@@ -34,8 +34,8 @@ def holding(moment: float, seconds: int) -> int:
     """Number of the epoch that contains `moment`, in seconds since 1970-01-01 UTC."""
     if seconds != MONTH_SECONDS:
         return int(moment // seconds)
-    cycles, rest = divmod(moment, _CYCLE_SECONDS)
-    date = datetime.fromtimestamp(rest, UTC)
+    cycles, seconds_in_cycle = divmod(moment, _CYCLE_SECONDS)
+    date = datetime.fromtimestamp(seconds_in_cycle, UTC)
     return int(cycles) * _CYCLE_MONTHS + (date.year - 1970) * 12 + date.month - 1
 
 

@@ -144,7 +144,7 @@ def fields_of(section: type) -> tuple[CatalogField, ...]:
     for member in fields(section):
         says = member.metadata.get(_KEY)
         if isinstance(says, type):
-            catalog_fields += [replace(own, part=member.name) for own in fields_of(says)]
+            catalog_fields += [replace(inner, part=member.name) for inner in fields_of(says)]
         elif says:
             default = (
                 member.default if member.default_factory is MISSING else member.default_factory()
@@ -164,10 +164,10 @@ def arguments_of(section: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Values of a dataclass's fields, by name, as its arguments: those of a part in an object."""
     arguments = dict(values)
     for member in fields(section):
-        if isinstance(own := member.metadata.get(_KEY), type):
-            members = [inner for inner in fields_of(own) if inner.name in values]
+        if isinstance(part := member.metadata.get(_KEY), type):
+            members = [inner for inner in fields_of(part) if inner.name in values]
             terms = {inner.attribute: arguments.pop(inner.name) for inner in members}
-            arguments |= {member.name: own(**terms)} if terms else {}
+            arguments |= {member.name: part(**terms)} if terms else {}
     return arguments
 
 

@@ -104,8 +104,8 @@ class BucketFlips(Memoized, number_range.InBuckets):
         yes, no = 2 * bucket + 1, 2 * bucket
         if yes not in cells and no not in cells:
             return Fraction(1)  # the device does not answer about this bucket
-        odds = self.lie.complement.exact / self.lie.exact
-        return odds if yes in cells else 1 / odds
+        ratio = self.lie.complement.exact / self.lie.exact
+        return ratio if yes in cells else 1 / ratio
 
     def estimate(self, totals: Totals) -> Estimates:
         totals.check(self.layout)

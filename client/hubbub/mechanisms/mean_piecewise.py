@@ -72,10 +72,10 @@ class PiecewiseMean(Windowed, number_range.OfMean):
         at_ends = Fraction(totals.at_ends * (size - 1) * (size - 2), 6)
         weighted_sum = sum(x * count for x, count in enumerate(totals.cells)) - 3 * padding
         all_squares = sum(x * x * count for x, count in enumerate(totals.cells))
-        second = all_squares - (2 * size - 1) * padding - at_ends
+        square_sum = all_squares - (2 * size - 1) * padding - at_ends
         slope, base, square_base, square_slope = self._moments()
         places = (weighted_sum - reports * base) / slope
-        squares = (second - reports * square_base - places * square_slope) / slope
+        squares = (square_sum - reports * square_base - places * square_slope) / slope
         value = places / self.steps
         places = min(max(places, Fraction(0)), Fraction(reports * self.steps))
         least = places**2 / reports if reports else Fraction(0)

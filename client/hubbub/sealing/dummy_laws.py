@@ -202,9 +202,9 @@ class ValueNoise:
         surplus = [number - self.each.reach for number in numbers]
         missing = number_of(self.of_sum) - self.of_sum.reach
         missing -= sum(step * more for step, more in enumerate(surplus))
-        upper, rest = divmod(missing, self.values - 1)
+        upper, remainder = divmod(missing, self.values - 1)
         lower = -1 - sum(surplus) - upper
         for step, more in ((0, self.ends + lower), (-1, self.ends + upper)):
             numbers[step] += min(max(more, 0), 2 * self.ends)
-        numbers[rest] += 1
+        numbers[remainder] += 1
         return numbers

@@ -104,8 +104,8 @@ def _train(model: Model, people: People, order: Counts, rng: np.random.Generator
     turns: Sequence[slice | Counts] = list(deal(len(order), rounds))
     if model.rounds_each:
         shuffled_rounds = rng.random((len(order), rounds + 1)).argsort(axis=1)
-        own = shuffled_rounds[:, : model.rounds_each]
-        turns = [np.flatnonzero((own == number).any(axis=1)) for number in range(rounds + 1)]
+        own_rounds = shuffled_rounds[:, : model.rounds_each]
+        turns = [np.flatnonzero((own_rounds == number).any(axis=1)) for number in range(rounds + 1)]
     pool = rng.integers(0, 1 << 62)
 
     def means(number: int, centre: Floats, weights: Floats) -> DirectionMoments:

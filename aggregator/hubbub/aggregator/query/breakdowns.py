@@ -109,9 +109,9 @@ def field_of(metric: Metric, by: str) -> str:
         if metric.value_kind.COUNTS:
             remedy = f', and kind = "{metric.kind}" can have none: leave "by" out'
         raise BadParameter(f'metric "{metric.name}" has no breakdown{remedy}')
-    own = metric.experiment.name if metric.experiment else ""
-    fields = ", ".join(name for name in metric.breakdown if name != own)
-    has = f"public fields: {fields or 'none'}; experiment: {own or 'none'}"
+    experiment = metric.experiment.name if metric.experiment else ""
+    fields = ", ".join(name for name in metric.breakdown if name != experiment)
+    has = f"public fields: {fields or 'none'}; experiment: {experiment or 'none'}"
     raise BadParameter(
         f'metric "{metric.name}": by "{by[:60]}" is neither its public field nor its experiment '
         f"({has}){did_you_mean(by, metric.breakdown)}"
@@ -188,7 +188,7 @@ async def breakdown(
     if not query.candidates and selection.metric.values is None and answer.kind == "values":
         # Each part is queried for the strings that were found in all reports.
         query = replace(query, candidates=tuple(value.value for value in answer.values))
-    works = {
+    pairs = {
         part.name: (
             await engine.work(part.own, query),
             await engine.work(part.rest, query) if part.rest else None,
@@ -197,7 +197,7 @@ async def breakdown(
         if part.is_answered
     }
     answers = {
-        name: (work.answer, rest.answer if rest else None) for name, (work, rest) in works.items()
+        name: (own.answer, rest.answer if rest else None) for name, (own, rest) in pairs.items()
     }
     rows = await asyncio.to_thread(part_rows, answers)
     bounds = [
@@ -209,7 +209,7 @@ async def breakdown(
     percentiles = percentiles_for(selection.metric, query)
     public_parts = []
     for part in parts:
-        ranks = works[part.name][0].ranks if part.is_answered else None
+        ranks = pairs[part.name][0].ranks if part.is_answered else None
         waiting, withheld = upstream_reports(part.own.metric, part.own.epochs, terms)
         public_parts.append(
             PublicPart(

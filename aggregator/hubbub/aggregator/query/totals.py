@@ -230,9 +230,9 @@ class TotalsByEpoch:
         self, selection: EpochSelection, epoch_range: EpochRange, terms: Terms | None
     ) -> set[int]:
         """The selection's epochs, and those of its range of which the shuffler had reports."""
-        metric, own = selection.metric, set(selection.epochs)
-        all_epochs = sorted(own | upstream_epochs(metric, terms))
-        return own.union(select_epochs(epoch_range, all_epochs, metric.epoch, self._clock()))
+        metric, epochs = selection.metric, set(selection.epochs)
+        all_epochs = sorted(epochs | upstream_epochs(metric, terms))
+        return epochs.union(select_epochs(epoch_range, all_epochs, metric.epoch, self._clock()))
 
     async def find_joined(self, name: str, epoch_range: EpochRange) -> list[EpochSelection]:
         """As `find`, and of the metrics that this one supersedes, the latest first.

@@ -275,7 +275,7 @@ def _merged_entries(parts: Iterable[Entries]) -> Entries:
     for part in parts:
         for window, count in part.items():
             former = entries.get(window, count)
-            largest = max(former, count, key=lambda own: own.tags) if former and count else None
+            largest = max(former, count, key=lambda entry: entry.tags) if former and count else None
             entries[window] = largest
     return entries
 

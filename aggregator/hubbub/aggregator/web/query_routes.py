@@ -380,8 +380,8 @@ async def take_along(
     address = origin or str(request.base_url).rstrip("/")
     reached = replace(request.app.state.reached, origin=address)
     files = [kind for kind in _TYPES if kind == "csv" or find_spec("pyarrow")]
-    own = commands(question.name, refined, selection.dates, reached, answer)
-    return replace(own, files=files)
+    own_commands = commands(question.name, refined, selection.dates, reached, answer)
+    return replace(own_commands, files=files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,11 +213,11 @@ def _independence_p_value(
     events, moved, degrees = _events(independent, people), lines / people, len(vector)
     square = float(vector @ np.linalg.solve(covariance, vector))
     pairs = moved.T @ np.linalg.solve(covariance, moved)
-    own = np.diag(pairs)
-    once, twice = events * own, events @ own**2
+    diagonal = np.diag(pairs)
+    once, twice = events * diagonal, events @ diagonal**2
     variance = 2 * degrees + twice
     third = 8 * degrees + 12 * twice + 6 * once @ pairs @ once
-    third += 4 * events @ pairs**3 @ events + events @ own**3
+    third += 4 * events @ pairs**3 @ events + events @ diagonal**3
     shape, scale = 4 * variance**3 / third**2, third / (2 * variance)
     return float(gammaincc(shape, max(shape + (square - degrees) / scale, 0.0)))
 

@@ -219,11 +219,11 @@ def two_sums(tiers: Sequence[Tier], repeats: int) -> tuple[Floats, Floats]:
     for part, (_, totals), scale in zip(vectors, tiers, scales.tolist(), strict=True):
         mean, variances = _mean_and_variances(part, totals, axes)
         least = totals.reports * _min_coins(part)
-        first, second, joint = variances + (repeats - 1) * np.maximum(variances - least, 0.0)
-        most = sqrt(first * second)
-        both = min(max(joint - (first + second) / 2, -most), most)
+        x, y, diagonal = variances + (repeats - 1) * np.maximum(variances - least, 0.0)
+        most = sqrt(x * y)
+        both = min(max(diagonal - (x + y) / 2, -most), most)
         sums += scale * totals.reports * mean
-        covariance += scale**2 * np.array([[first, both], [both, second]])
+        covariance += scale**2 * np.array([[x, both], [both, y]])
     return sums, covariance
 
 

@@ -409,10 +409,10 @@ def _confirmed_strings(places: Places, nodes: Sequence[tuple[int, _Node]]) -> It
         score = places.less_others(float(own_sums.sum()), groups) / (places.stderr(groups) or inf)
         if spelled is None or not score > cuts[index]:
             continue
-        rest = np.delete(groups, np.argmax(own_sums))
-        if len(rest) and not residual[rest, own_places[rest]].sum() > _WITHOUT_BEST * places.stderr(
-            rest
-        ):
+        others = np.delete(groups, np.argmax(own_sums))
+        if len(others) and not residual[
+            others, own_places[others]
+        ].sum() > _WITHOUT_BEST * places.stderr(others):
             continue
         residual[all_groups, own_places] -= places.contribution(
             residual[all_groups, own_places], float(own_sums.mean()), all_groups

@@ -203,14 +203,14 @@ class _Fit:
     ) -> tuple[Floats, Floats]:
         """Results after explaining weekdays, per pair, point and weekday variance."""
         contrasts, square = contrasts[:, pairs].swapaxes(0, 1), square[:, pairs].T
-        first = np.repeat(contrasts[:, :, :1], len(self._model.weekdays), axis=2)
-        second = np.repeat(square[:, :, None], len(self._model.weekdays), axis=2)
+        explained = np.repeat(contrasts[:, :, :1], len(self._model.weekdays), axis=2)
+        explained_square = np.repeat(square[:, :, None], len(self._model.weekdays), axis=2)
         if contrasts.shape[2] > 1:
             shrunk = self._shrunk[pairs].swapaxes(1, 2)
             turned = contrasts[:, :, 1:] @ self._turns[pairs]
-            first -= turned @ (shrunk * self._met[pairs, :, None])
-            second -= turned**2 @ shrunk
-        return first, second
+            explained -= turned @ (shrunk * self._met[pairs, :, None])
+            explained_square -= turned**2 @ shrunk
+        return explained, explained_square
 
     def _at_days(self) -> tuple[Floats, Floats, Floats]:
         """`times` and `diagonal` of the likely pairs, less weekdays, and their weights."""

@@ -72,9 +72,9 @@ def selection_reach(
     pushed: Floats = -ndtri(places * ((1 - confidence) / 2))
     if part == 1:
         return pushed
-    even, own_scale = -ndtri(places / 2), np.sqrt(part)
-    rest = np.sqrt(1 - part) * reach_of(confidence)
-    answer: Floats = own_scale * even + np.hypot(own_scale * (pushed - even), rest)
+    middle, own_scale = -ndtri(places / 2), np.sqrt(part)
+    other_reach = np.sqrt(1 - part) * reach_of(confidence)
+    answer: Floats = own_scale * middle + np.hypot(own_scale * (pushed - middle), other_reach)
     return answer
 
 

@@ -193,14 +193,14 @@ def equal_chance_ends(
     place = x - shift * room / (room + np.abs(shift))
     middle = place + square / 2 - worth * np.sqrt(place * (n - place) / n + square / 4)
     middle /= n + square
-    own, logits = logit(x / n), logit(np.minimum(np.maximum(middle, 0.0), 1.0))
-    constant = x * own + n * np.log1p(-x / n)
+    share_logits, logits = logit(x / n), logit(np.minimum(np.maximum(middle, 0.0), 1.0))
+    constant = x * share_logits + n * np.log1p(-x / n)
     # At the mean both sides of a ratio would vanish.
     min_gap, twice_spread = _NEAR / spread, 2 * spread
     for _ in range(_NEWTON_STEPS):
-        gaps = own - np.minimum(np.maximum(logits, -_MAX_LOGIT), _MAX_LOGIT)
+        gaps = share_logits - np.minimum(np.maximum(logits, -_MAX_LOGIT), _MAX_LOGIT)
         gaps = np.copysign(np.maximum(np.abs(gaps), min_gap), gaps)
-        logits = own - gaps
+        logits = share_logits - gaps
         odds = np.exp(logits)
         deviance = constant - x * logits + n * np.log1p(odds)
         score = np.copysign(np.sqrt(np.maximum(2 * deviance, _NEAR**2 / 2)), gaps)
@@ -375,9 +375,9 @@ def collision_tail(bucket_counts: Floats, deviation: float) -> Tail | None:
         weight = np.exp(tilt * (deviations - deviations.max(axis=1, keepdims=True)))
         sums = weight.sum(axis=1)
         mean = (weight * deviations).sum(axis=1) / sums
-        second = (weight * deviations**2).sum(axis=1) / sums
+        mean_square = (weight * deviations**2).sum(axis=1) / sums
         log = (np.log(sums / deviations.shape[1]) + tilt * deviations.max(axis=1)).sum()
-        place, spread = mean.sum(), (second - mean**2).sum()
+        place, spread = mean.sum(), (mean_square - mean**2).sum()
         deep = 2 * (tilt * place - log)
         if not (deep > 0 and spread > 0):
             break

@@ -231,13 +231,13 @@ def draw_sums(noise: ValueNoise, epochs: int, rng: np.random.Generator) -> Neigh
     steps = np.arange(noise.values)
     middle = noise.expected * (noise.values - 1) // 2 - noise.of_sum.reach
 
-    def draw_losses(own: int) -> Counts:
+    def draw_losses(own_value: int) -> Counts:
         numbers = {
             law: iter(rng.choice(len(law_of(law)), number, p=law_of(law)).tolist())
             for law, number in ((noise.each, epochs * noise.values), (noise.of_sum, epochs))
         }
         counts = np.array([noise.draw(lambda law: next(numbers[law])) for _ in range(epochs)])
-        counts[:, own] += 1
+        counts[:, own_value] += 1
         secret = counts @ steps - middle
         losses = (
             _loss(each, counts[:, v])
@@ -278,11 +278,11 @@ def attack_epochs(
         passed = _passed_counts(first[:half], thresholds)
         also = _passed_counts(other[:half], thresholds)
         cut = thresholds[[int(np.argmax(_bounds(passed, also, half, delta, alarm / 4)))]]
-        rest = len(first) - half
+        trials = len(first) - half
         hits, others = _passed_counts(first[half:], cut), _passed_counts(other[half:], cut)
-        lower = float(_bounds(hits, others, rest, delta, alarm / 4)[0])
-        reached = np.minimum(rest, np.round(rest * delta + exp(claim) * others))
-        reach = float(_bounds(reached, others, rest, delta, alarm / 4)[0])
+        lower = float(_bounds(hits, others, trials, delta, alarm / 4)[0])
+        reached = np.minimum(trials, np.round(trials * delta + exp(claim) * others))
+        reach = float(_bounds(reached, others, trials, delta, alarm / 4)[0])
         if lower > best.lower:
             best = Attacked(lower, reach, event)
     return best

@@ -279,11 +279,11 @@ class Learning:
 
     def round_in(self, epoch: int, length: str) -> int | None:
         """The round in an epoch; None for none."""
-        since = epoch - self._begin_epoch(length)
+        passed = epoch - self._begin_epoch(length)
         if length == MINUTE:
-            return since % (self.last_round + 1) if since >= 0 else None
-        number, rest = divmod(since, _APART)
-        return None if rest or not 0 <= number <= self.last_round else number
+            return passed % (self.last_round + 1) if passed >= 0 else None
+        number, offset = divmod(passed, _APART)
+        return None if offset or not 0 <= number <= self.last_round else number
 
     def turns(self, coins: BitSource) -> frozenset[int]:
         """The rounds of a device, drawn by its own coins.

@@ -123,14 +123,14 @@ class Entering:
                 return
             self._keep_running(self._clock.now())
             self._reporter.keep_events()
-            standing = self._enter_own(gently=gently)
+            device = self._enter_own(gently=gently)
             orphans = False
             for owner, orphaned in self._state.orphans():
                 orphans = True
                 for moment in sorted({entry.made for _, entry in orphaned}):
                     self._keep_running(moment)
-                standing = self._enter(orphaned, owner, gently=gently)
-            self._reporter.refresh(standing)
+                device = self._enter(orphaned, owner, gently=gently)
+            self._reporter.refresh(device)
             if orphans:  # their epoch may be over
                 self._enter_own(gently=gently)
 
@@ -152,9 +152,9 @@ class Entering:
     def _enter_own(self, *, gently: bool) -> DeviceState | None:
         self._reporter.cover()
         drawn = self._reporter.pending()
-        standing = self._enter(drawn, "", gently=gently)
+        device = self._enter(drawn, "", gently=gently)
         self._reporter.drop_entered(drawn[-1][0] if drawn else 0)
-        return standing
+        return device
 
     def _enter(
         self, drawn: Sequence[tuple[int, PendingPayload]], owner: str, *, gently: bool
@@ -173,9 +173,9 @@ class Entering:
                 entries.append(entry)
             else:
                 dropped.append(entry)
-        given_up, standing = self._state.enter(entries, dropped, drawn[-1][0], owner)
+        given_up, device = self._state.enter(entries, dropped, drawn[-1][0], owner)
         self._diagnostics.drop(given_up)
-        return standing
+        return device
 
 
 def dummy_payloads(metric: Any, coins: BitSource) -> list[bytes]:

@@ -205,7 +205,7 @@ class State(Protocol):
 
 
 def admit(
-    entries: Sequence[OutboxEntry], standing: DeviceState
+    entries: Sequence[OutboxEntry], device: DeviceState
 ) -> tuple[list[OutboxEntry], list[Dropped]]:
     """Charges each entry to the ledger; returns those that may leave, and those discarded.
 
@@ -215,15 +215,15 @@ def admit(
     admissions, dropped = [], []
     for entry in entries:
         drawn = entry.drawn
-        if drawn.generation != standing.consent.generation:
+        if drawn.generation != device.consent.generation:
             dropped.append(Dropped(drawn.stream, DISABLED))
             continue
-        standing.account(entry.metric)
+        device.account(entry.metric)
         if drawn.payload == FILLER:
-            fits = standing.account(entry.metric).fill(drawn.epoch)
+            fits = device.account(entry.metric).fill(drawn.epoch)
             refusal = None if fits else Outcome.ALREADY_REPORTED
         else:
-            refusal = charge(standing.accounts, entry.metric, drawn.epoch, drawn.tag)
+            refusal = charge(device.accounts, entry.metric, drawn.epoch, drawn.tag)
         if refusal is None:
             admissions += [entry, *entry.beside]
         else:
@@ -231,10 +231,10 @@ def admit(
     return admissions, dropped
 
 
-def settled_by(entries: Sequence[OutboxEntry], standing: DeviceState) -> set[tuple[str, int]]:
+def settled_by(entries: Sequence[OutboxEntry], device: DeviceState) -> set[tuple[str, int]]:
     """Returns the metrics and epochs whose events these payloads report, or cannot report."""
     entered = {(entry.metric.base_name, entry.drawn.epoch) for entry in entries}
-    return entered & {(metric, epoch) for metric, epoch, _ in standing.events}
+    return entered & {(metric, epoch) for metric, epoch, _ in device.events}
 
 
 def excess(sizes: Sequence[int], bounds: Bounds) -> int:

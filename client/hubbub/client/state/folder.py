@@ -99,35 +99,35 @@ class FolderState:
 
     def _device_state(self, rows: Rows) -> DeviceState:
         """Returns the device's state. PRIVACY: it sends nothing once another operator uses it."""
-        standing = ledger_tables.device_state(rows)
-        standing.may_send = _operators(rows) <= self._operators
-        return standing
+        device = ledger_tables.device_state(rows)
+        device.may_send = _operators(rows) <= self._operators
+        return device
 
     def enter(
         self, entries: Sequence[OutboxEntry], lost: Sequence[Dropped], upto: int, owner: str = ""
     ) -> tuple[list[Dropped], DeviceState]:
         name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
-            standing, done = self._device_state(rows), payload_queries.entry_number(rows, name)
-            new_entries = [e for e in entries if e.number > done]
-            if not standing.may_send:
+            device, done = self._device_state(rows), payload_queries.entry_number(rows, name)
+            new_entries = [entry for entry in entries if entry.number > done]
+            if not device.may_send:
                 lost = [*lost, *(Dropped(e.drawn.stream, OPERATOR_CHANGED) for e in new_entries)]
                 new_entries = []
-            admissions, refused = admit(new_entries, standing)
+            admissions, refused = admit(new_entries, device)
             payload_queries.insert(rows, admissions)
-            payload_queries.count_events(rows, {}, settled := settled_by(new_entries, standing))
-            standing.settle(settled)
+            payload_queries.count_events(rows, {}, settled := settled_by(new_entries, device))
+            device.settle(settled)
             ledger_tables.save(
-                rows, {e.metric.base_name: standing.account(e.metric) for e in admissions}
+                rows, {entry.metric.base_name: device.account(entry.metric) for entry in admissions}
             )
             dropped = [*lost, *refused, *payload_queries.overflow(rows, self._bounds)]
             payload_queries.count(rows, (report.reason for report in dropped))
-            standing.counts.update(report.reason for report in dropped)
+            device.counts.update(report.reason for report in dropped)
             payload_queries.prune(rows)
             rows.execute("INSERT OR REPLACE INTO journals VALUES (?, ?)", (name, upto))
         if not owner:
             self._notes.mark_entered(upto)
-        return [*self._watch.given_up(), *dropped], standing
+        return [*self._watch.given_up(), *dropped], device
 
     def adopt(self, entries: Sequence[OutboxEntry]) -> list[Dropped]:
         with self._transaction() as rows:
@@ -167,10 +167,10 @@ class FolderState:
 
     def note_run(self, running: Sequence[tuple[Metric, int]]) -> None:
         with self._transaction(durable=True) as rows:
-            standing = ledger_tables.device_state(rows)
+            device = ledger_tables.device_state(rows)
             for metric, epoch in running:
-                standing.account(metric).note_run(epoch)
-            ledger_tables.save(rows, {m.base_name: standing.account(m) for m, _ in running})
+                device.account(metric).note_run(epoch)
+            ledger_tables.save(rows, {m.base_name: device.account(m) for m, _ in running})
 
     def take(
         self, most: int, max_bytes: int, now: float, exclusions: WaitingReport = NOTHING

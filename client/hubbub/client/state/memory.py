@@ -61,20 +61,20 @@ class MemoryState:
         witnesses: Witnesses | None = None,
         bounds: Bounds | None = None,
         clock: Callable[[], float] = time.time,
-        standing: DeviceState | None = None,
+        device: DeviceState | None = None,
     ) -> None:
-        self._standing = standing or DeviceState(secret=secret or os.urandom(SECRET_BYTES))
+        self._device = device or DeviceState(secret=secret or os.urandom(SECRET_BYTES))
         self._bounds = bounds or Bounds()
         self._noted = self._done = self._last = 0
         self._reports: dict[int, tuple[OutboxEntry, str]] = {}
         self._lock = threading.RLock()
         self._wallet: Wallet | None = None
-        self._shared = SharedLedger(witnesses, self._standing, clock)
+        self._shared = SharedLedger(witnesses, self._device, clock)
 
     def device_state(self) -> DeviceState:
         with self._lock:
             self._merge_shared()
-            now = self._standing
+            now = self._device
             now.may_send = self._shared.usable()
             return replace(
                 now,
@@ -102,26 +102,26 @@ class MemoryState:
         with self._lock, self._shared.alone():
             self._merge_shared()
             new_entries = [entry for entry in entries if entry.number > self._done]
-            charged = replace(self._standing, accounts=deepcopy(self._standing.accounts))
+            charged = replace(self._device, accounts=deepcopy(self._device.accounts))
             admissions, refused = admit(new_entries, charged)
             if admissions:
                 self._shared.store(charged)
-                self._standing.accounts = charged.accounts
+                self._device.accounts = charged.accounts
             for entry in admissions:
                 self._last += 1
                 self._reports[self._last] = entry, ""
-            self._standing.settle(settled_by(new_entries, self._standing))
+            self._device.settle(settled_by(new_entries, self._device))
             self._done = max(self._done, upto)
             for id_ in [id_ for id_, (_, fate) in self._reports.items() if fate][:-HISTORY]:
                 del self._reports[id_]
             dropped = [*lost, *refused, *self._overflow()]
-            self._standing.counts.update(report.reason for report in dropped)
+            self._device.counts.update(report.reason for report in dropped)
             return dropped, self.device_state()
 
     def adopt(self, entries: Sequence[OutboxEntry]) -> list[Dropped]:
         with self._lock:
             self._merge_shared()
-            if not self._standing.is_on:
+            if not self._device.is_on:
                 return [Dropped(entry.drawn.stream, DISABLED) for entry in entries]
             for entry in entries:
                 self._last += 1
@@ -140,11 +140,11 @@ class MemoryState:
     def note_run(self, running: Sequence[tuple[Metric, int]]) -> None:
         with self._lock, self._shared.alone():
             self._merge_shared()
-            standing = replace(self._standing, accounts=deepcopy(self._standing.accounts))
+            device = replace(self._device, accounts=deepcopy(self._device.accounts))
             for metric, epoch in running:
-                standing.account(metric).note_run(epoch)
-            self._shared.store(standing)
-            self._standing.accounts = standing.accounts
+                device.account(metric).note_run(epoch)
+            self._shared.store(device)
+            self._device.accounts = device.accounts
 
     def take(
         self, most: int, max_bytes: int, now: float, exclusions: WaitingReport = NOTHING
@@ -156,7 +156,7 @@ class MemoryState:
             dropped = [Dropped(self._reports[id_][0].drawn.stream, "expired") for id_ in late]
             entries = self._waiting_entries(exclusions)
             if entries:
-                self._shared.confirm(self._standing)
+                self._shared.confirm(self._device)
             chosen_entries = in_random_order(entries.items())[:most]
             reports = [
                 OutboxReport(
@@ -178,8 +178,8 @@ class MemoryState:
                 entry, before = self._reports.get(id_, (None, SENT))
                 if entry and (not before or (before == DISABLED and fate == SENT)):
                     self._reports[id_] = entry, fate
-                    self._standing.counts.update([fate] if fate != SENT else [])
-                    self._standing.counts.subtract([before] if before else [])
+                    self._device.counts.update([fate] if fate != SENT else [])
+                    self._device.counts.subtract([before] if before else [])
             return len(self._waiting_entries())
 
     def release(self, ids: Iterable[int]) -> None:
@@ -211,8 +211,8 @@ class MemoryState:
             try:
                 with self._shared.alone():
                     self._merge_shared()
-                    standing = self._state_after_consent(on=on, forget=forget, now=now)
-                    self._shared.store(standing)
+                    device = self._state_after_consent(on=on, forget=forget, now=now)
+                    self._shared.store(device)
                     if forget:
                         self._shared.forget()
             except StateUnusable:
@@ -221,7 +221,7 @@ class MemoryState:
                 raise
             entries = [] if on else self._waiting_entries().values()
             purged = [Dropped(entry.drawn.stream, DISABLED) for entry in entries]
-            self._take_over(standing)
+            self._take_over(device)
             return purged
 
     def prefer(self, epsilon: float, max_local: float) -> None:
@@ -230,30 +230,30 @@ class MemoryState:
             try:
                 with self._shared.alone():
                     self._merge_shared()
-                    consent = replace(self._standing.consent, **wish)
-                    self._shared.store(replace(self._standing, consent=consent))
+                    consent = replace(self._device.consent, **wish)
+                    self._shared.store(replace(self._device, consent=consent))
             except StateUnusable:  # the stricter of both holds for this process
-                before = self._standing.consent
-                self._standing.consent = agreed(before, replace(before, **wish), ordered=False)
+                before = self._device.consent
+                self._device.consent = agreed(before, replace(before, **wish), ordered=False)
                 raise
-            self._standing.consent = consent
+            self._device.consent = consent
 
     def keep_notice(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
         with self._lock:
-            if follows(self._standing.notice):
-                self._standing.notice = notice
+            if follows(self._device.notice):
+                self._device.notice = notice
 
     def count(self, counts: Mapping[str, int]) -> None:
         with self._lock:
-            self._standing.counts.update(counts)
+            self._device.counts.update(counts)
 
     def count_events(
         self, events: Mapping[Event, int], settled: Iterable[tuple[str, int]], generation: int
     ) -> DeviceState:
         with self._lock:
-            if self._standing.consent.generation == generation:
-                self._standing.events.update(events)
-                self._standing.settle({*settled})
+            if self._device.consent.generation == generation:
+                self._device.events.update(events)
+                self._device.settle({*settled})
             return self.device_state()
 
     def wallet(self, change: "Callable[[Wallet], Result]") -> Result:
@@ -268,7 +268,7 @@ class MemoryState:
         self._lock = threading.RLock()
         self._wallet = None
         self._reports = {}
-        self._standing.events.clear()
+        self._device.events.clear()
         self._noted = self._done = 0
 
     def unstored(self, payloads: Sequence[tuple[int, PendingPayload]]) -> list[Dropped]:
@@ -282,31 +282,31 @@ class MemoryState:
         """Does nothing."""
 
     def _state_after_consent(self, *, on: bool, forget: bool, now: float) -> DeviceState:
-        standing = self._standing
-        consent = replace(standing.consent, generation=turned(standing.consent.generation, on=on))
+        device = self._device
+        consent = replace(device.consent, generation=turned(device.consent.generation, on=on))
         if not forget:
-            return replace(standing, consent=consent)
+            return replace(device, consent=consent)
         return DeviceState(
             secret=os.urandom(SECRET_BYTES),
             consent=replace(consent, since=now),
-            notice=standing.notice,
-            accounts=forgotten(standing.accounts, now),
+            notice=device.notice,
+            accounts=forgotten(device.accounts, now),
         )
 
-    def _take_over(self, standing: DeviceState) -> None:
+    def _take_over(self, device: DeviceState) -> None:
         """Adopts the state that another process, or the person's decision, has produced."""
-        before, self._standing = self._standing, standing
-        if standing.secret != before.secret:
+        before, self._device = self._device, device
+        if device.secret != before.secret:
             self._reports.clear()
             self._wallet = None
-        if standing.consent.generation != before.consent.generation:
-            standing.events.clear()
+        if device.consent.generation != before.consent.generation:
+            device.events.clear()
             self.record_results(dict.fromkeys(self._waiting_entries(), DISABLED))
 
     def _merge_shared(self) -> None:
-        standing = self._shared.merge(self._standing)
-        if standing:
-            self._take_over(standing)
+        device = self._shared.merge(self._device)
+        if device:
+            self._take_over(device)
 
     def _waiting_entries(self, exclusions: WaitingReport = NOTHING) -> dict[int, OutboxEntry]:
         return {
@@ -332,11 +332,11 @@ class SharedLedger:
     """Access of a state in memory to its folder's witnesses; None stores nothing anywhere."""
 
     def __init__(
-        self, witnesses: Witnesses | None, standing: DeviceState, clock: Callable[[], float]
+        self, witnesses: Witnesses | None, device: DeviceState, clock: Callable[[], float]
     ) -> None:
         self._witnesses = witnesses
         self._last_moment = StateMoment(
-            state="", commits=0, head="", accounts={}, consent=standing.consent
+            state="", commits=0, head="", accounts={}, consent=device.consent
         )
         self._heeded: list[StateMoment] | None = None
         self._clock = clock
@@ -350,7 +350,7 @@ class SharedLedger:
         """Keeps other processes from charging at the same time. Raises StateUnusable."""
         return self._witnesses.elsewhere.alone() if self._witnesses else contextlib.nullcontext()
 
-    def merge(self, standing: DeviceState) -> DeviceState | None:
+    def merge(self, device: DeviceState) -> DeviceState | None:
         """Returns the state merged with all places; None if nothing has changed."""
         if self._witnesses is None:
             return None
@@ -358,12 +358,12 @@ class SharedLedger:
         first = self._heeded is None
         if not first and witnessed_states == self._heeded:
             return None
-        mine = self._last_moment._replace(accounts=standing.accounts, consent=standing.consent)
+        mine = self._last_moment._replace(accounts=device.accounts, consent=device.consent)
         if not mine.state and witnessed_states:
             mine = mine._replace(state=witnessed_states[-1].state)
         for moment in witnessed_states:
             mine = agree(mine, moment)
-        consent, mishaps = mine.consent or standing.consent, ["state_lost"] * bool(witnessed_states)
+        consent, mishaps = mine.consent or device.consent, ["state_lost"] * bool(witnessed_states)
         traces = witnessed_states or self._witnesses.damaged() or self._witnesses.traces()
         if first and traces and not any(moment.consent for moment in witnessed_states):
             consent = unknown(consent, self._clock())
@@ -375,13 +375,13 @@ class SharedLedger:
             )
         self._heeded, self._last_moment = witnessed_states, mine
         return replace(
-            standing,
+            device,
             consent=consent,
             accounts=dict(mine.accounts),
-            counts=standing.counts + Counter(mishaps if first else []),
+            counts=device.counts + Counter(mishaps if first else []),
         )
 
-    def store(self, standing: DeviceState) -> None:
+    def store(self, device: DeviceState) -> None:
         """Stores a state in the witness. Raises StateUnusable."""
         if self._witnesses is None:
             return
@@ -389,16 +389,16 @@ class SharedLedger:
             state=self._last_moment.state or os.urandom(8).hex(),
             commits=self._last_moment.commits + 1,
             head=os.urandom(8).hex(),
-            accounts=standing.accounts,
-            consent=standing.consent,
+            accounts=device.accounts,
+            consent=device.consent,
         )
         self._witnesses.elsewhere.write(moment)
         self._last_moment = moment
 
-    def confirm(self, standing: DeviceState) -> None:
+    def confirm(self, device: DeviceState) -> None:
         """Stores it again if the witness was deleted, for example by a cleaning program."""
         if self._witnesses and self._witnesses.elsewhere.read() is None:
-            self.store(standing)
+            self.store(device)
 
     def forget(self) -> None:
         """Warns that a folder that cannot be used keeps what it holds."""

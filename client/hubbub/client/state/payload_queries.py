@@ -251,7 +251,7 @@ def _exclusion_condition(exclusions: WaitingReport) -> tuple[str, list[Any]]:
     )
 
 
-def _text(thing: Any) -> str:
+def _text(value: Any) -> str:
     """Returns a stream or a fate; "?" for anything else."""
-    good = isinstance(thing, str) and thing.isprintable() and 0 < len(thing) <= _LONGEST_TEXT
-    return thing if good else "?"
+    good = isinstance(value, str) and value.isprintable() and 0 < len(value) <= _LONGEST_TEXT
+    return value if good else "?"

@@ -136,16 +136,16 @@ def merged(accounts: Mapping[str, Account], other: Mapping[str, Account]) -> dic
     }
 
 
-def _name(thing: Any) -> str:
-    if not (isinstance(thing, str) and thing.isprintable() and len(thing) <= _LONGEST_NAME):
+def _name(value: Any) -> str:
+    if not (isinstance(value, str) and value.isprintable() and len(value) <= _LONGEST_NAME):
         raise ValueError("not a name")
-    return thing
+    return value
 
 
-def _commits(thing: Any) -> int:
-    if not (type(thing) is int and -1 <= thing < _MAX_COMMITS):
+def _commits(value: Any) -> int:
+    if not (type(value) is int and -1 <= value < _MAX_COMMITS):
         raise ValueError("not a count")
-    return thing
+    return value
 
 
 LOCK_NAME: Final = "lock"

@@ -352,13 +352,13 @@ class HttpExchange:
     def _head(self, body_bytes: int, headers: Mapping[str, str]) -> bytes:
         """Returns a request's head. Raises ValueError if an address or a key breaks its lines."""
         place = self._authority()
-        own = {
+        own_headers = {
             "Host": place.removesuffix(f":{_HTTP_PORT}"),
             "Accept-Encoding": "identity",
             "Content-Length": str(body_bytes),
             "Content-Type": self._type,
         }
-        return _head_of("POST", self._path, {**own, **headers})
+        return _head_of("POST", self._path, {**own_headers, **headers})
 
     def _authority(self) -> str:
         host = _encoded(self._host).decode()
