@@ -80,8 +80,8 @@ def heat_map(axes: Any, rows: Sequence[Row], document: Document) -> None:
     labels = [_label(": ".join(filter(None, (line[0]["slice"], line[0]["row"])))) for line in cells]
     axes.set_yticks(range(len(labels)), labels, parse_math=False)
     axes.set_xlabel(_label(document["columns"]), parse_math=False)
-    whose = ": ".join(filter(None, (document["by"], document["rows"])))
-    axes.set_ylabel(_label(whose), parse_math=False)
+    subject = ": ".join(filter(None, (document["by"], document["rows"])))
+    axes.set_ylabel(_label(subject), parse_math=False)
     for row_number, line in enumerate(cells):
         for column_number, row in enumerate(line):
             label = f"{row['within']:.0%}\n{row['within_low']:.0%} to {row['within_high']:.0%}"

@@ -107,8 +107,8 @@ def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports
     """The figures of one mechanism with these parameters."""
     mechanism = _build_cached(name, tuple(sorted(parameters.items())))
     values, even_shares = question.values(), question.even()
-    alike = np.full(len(values), 1 / len(values))
-    errors = family_for(mechanism).expected(mechanism, values, alike, reports)
+    uniform = np.full(len(values), 1 / len(values))
+    errors = family_for(mechanism).expected(mechanism, values, uniform, reports)
     rare = float(errors.absent.max())
     variances = errors.stderrs**2
     if question.kind == "mean":

@@ -142,17 +142,17 @@ def fields_of(section: type) -> tuple[CatalogField, ...]:
     """The catalog's fields of a dataclass, in order; those of a part in its place."""
     catalog_fields = list[CatalogField]()
     for member in fields(section):
-        says = member.metadata.get(_KEY)
-        if isinstance(says, type):
-            catalog_fields += [replace(inner, part=member.name) for inner in fields_of(says)]
-        elif says:
+        entry = member.metadata.get(_KEY)
+        if isinstance(entry, type):
+            catalog_fields += [replace(inner, part=member.name) for inner in fields_of(entry)]
+        elif entry:
             default = (
                 member.default if member.default_factory is MISSING else member.default_factory()
             )
             catalog_fields.append(
                 CatalogField(
-                    name=says.name or member.name,
-                    entry=says,
+                    name=entry.name or member.name,
+                    entry=entry,
                     default=default,
                     attribute=member.name,
                 )

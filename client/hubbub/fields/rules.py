@@ -81,8 +81,8 @@ class Interval:
     def __str__(self) -> str:
         """A condition: " in [0, 1)", " above 0"; "" if all numbers are in it."""
         if isinf(self.high):
-            says = "not below" if self.ends[0] == "[" else "above"
-            return "" if isinf(self.low) else f" {says} {_figure(self.low)}"
+            word = "not below" if self.ends[0] == "[" else "above"
+            return "" if isinf(self.low) else f" {word} {_figure(self.low)}"
         return f" in {self.ends[0]}{_figure(self.low)}, {_figure(self.high)}{self.ends[1]}"
 
 

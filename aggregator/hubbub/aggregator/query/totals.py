@@ -331,14 +331,14 @@ class TotalsByEpoch:
         Raises BadParameter for an epoch that is not closed, or without reports.
         """
         selection = _selection(metric, await self._shelf.counted(metric.streams))
-        over = [epoch for epoch in selection.epochs if self.is_closed(metric, epoch)]
+        finished = [epoch for epoch in selection.epochs if self.is_closed(metric, epoch)]
         named: list[int] = []
         if dates:
             chosen, now = EpochRange(epochs=dates), self._clock()
             named = select_epochs(chosen, selection.epochs, metric.epoch, now, exact=True)
-        closed_epochs = sorted({*epochs, *named}) or over[-1:] or selection.epochs[-1:]
+        closed_epochs = sorted({*epochs, *named}) or finished[-1:] or selection.epochs[-1:]
         for epoch in closed_epochs:
-            if epoch not in over:
+            if epoch not in finished:
                 closes = minute(closing_time(epoch, metric.epoch))
                 raise BadParameter(
                     f'metric "{metric.name}": {selection.date(epoch)} has no final totals; an '

@@ -48,10 +48,10 @@ class FiledStore:
             windows_in_files, await self._files.content(windows_in_files), strict=True
         ):
             if _state(content) != _state(totals[window]):
-                what = "another state of them" if content.counted else "no file of them"
+                problem = "another state of them" if content.counted else "no file of them"
                 raise TotalsUnreadable(
                     f"the totals of {window.name} were moved from Redis to "
-                    f"{self._files.place.name}, which has {what}; put the file back from a copy"
+                    f"{self._files.place.name}, which has {problem}; put the file back from a copy"
                 )
             totals[window] = content
         return [totals[window] for window in windows]

@@ -194,9 +194,9 @@ def _look_without_mechanism(
     parameters = [field for mechanism in (AUTO, *REGISTRY) for field in own_fields(mechanism)]
     names = {*_names(fields), *(field.name for field in parameters)}
     refuse_unknown(table, names, "for any mechanism", complain)
-    says = {**fields["values"].entry.others, "values": fields["values"].entry}
-    for name in says.keys() & table.keys():
-        if problem := says[name].kind.problem(table[name]):
+    entries = {**fields["values"].entry.others, "values": fields["values"].entry}
+    for name in entries.keys() & table.keys():
+        if problem := entries[name].kind.problem(table[name]):
             complain(name, problem)
     for name in sorted({field.name for field in parameters} & table.keys()):
         problems = [field.problem(table[name]) for field in parameters if field.name == name]
@@ -262,8 +262,8 @@ def _central(
             "numbers": {"domain": "number"},
         }
         goes = "; ".join(
-            f"{what} with {', '.join(crowd_mechanisms(kind_table))}"
-            for what, kind_table in tables_by_kind.items()
+            f"{domain} with {', '.join(crowd_mechanisms(kind_table))}"
+            for domain, kind_table in tables_by_kind.items()
         )
         complain(
             "crowd",

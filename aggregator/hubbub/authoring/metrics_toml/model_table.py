@@ -94,15 +94,15 @@ def _shared_fields(
 ) -> dict[str, Any]:
     """Fields that a model shares with metrics; if `crowded`, some follow from a promise."""
     settings: dict[str, Any] = {}
-    for says in _SHARED:
-        name = says.name
-        needed = name in PROMISE if crowded and name in (*PROMISE, *FOLLOWING) else says.required
+    for field in _SHARED:
+        name = field.name
+        needed = name in PROMISE if crowded and name in (*PROMISE, *FOLLOWING) else field.required
         if not needed and name not in table:
             continue
-        if problem := says.problem_in(table):
+        if problem := field.problem_in(table):
             complain(name, problem)
         else:
-            settings[name] = says.entry.kind.read(table[name])
+            settings[name] = field.entry.kind.read(table[name])
     return settings
 
 

@@ -194,7 +194,7 @@ def draw_neighbours(
         near_shares = [likelier * chance for chance in near_chances(mechanism, value, values[:2])]
         return [*near_shares, max(0.0, 1 - sum(near_shares))]
 
-    alike = values[1] == values[2]
+    are_equal = values[1] == values[2]
     even_shares = [1 / crowd.categories, 1 / crowd.categories, 1 - 2 / crowd.categories]
 
     def draw_losses(value: Any, epochs: int) -> Counts:
@@ -206,11 +206,11 @@ def draw_neighbours(
         ):
             if reports:
                 counts = rng.multinomial(reports, chances, epochs)
-                difference += counts[:, 0] - (0 if alike else counts[:, 1])
+                difference += counts[:, 0] - (0 if are_equal else counts[:, 1])
         if crowd.noise_dummies:
             law = law_of(crowd.noise_dummies)
             on_v, on_w = rng.choice(len(law), (2, epochs), p=law)
-            difference += on_v - (0 if alike else on_w)
+            difference += on_v - (0 if are_equal else on_w)
         return difference
 
     parts = [min(_AT_ONCE, epochs - first) for first in range(0, epochs, _AT_ONCE)]
@@ -276,8 +276,8 @@ def attack_epochs(
             np.quantile(first[:half], np.linspace(0, 1, _CUTS), method="nearest")
         )
         passed = _passed_counts(first[:half], thresholds)
-        also = _passed_counts(other[:half], thresholds)
-        cut = thresholds[[int(np.argmax(_bounds(passed, also, half, delta, alarm / 4)))]]
+        other_passed = _passed_counts(other[:half], thresholds)
+        cut = thresholds[[int(np.argmax(_bounds(passed, other_passed, half, delta, alarm / 4)))]]
         trials = len(first) - half
         hits, others = _passed_counts(first[half:], cut), _passed_counts(other[half:], cut)
         lower = float(_bounds(hits, others, trials, delta, alarm / 4)[0])

@@ -27,25 +27,25 @@ class Feature:
     says: tuple[float, ...] | tuple[str, ...]
 
     def __post_init__(self) -> None:
-        values, whose = self.says, f'feature "{self.name}"'
+        values, subject = self.says, f'feature "{self.name}"'
         are_texts = all(isinstance(value, str) and value.strip() for value in values)
         if len(values) < _PAIR or not (are_texts or all(map(is_number, values))):
-            raise BadParameter(f"{whose}: {_WRITE}")
+            raise BadParameter(f"{subject}: {_WRITE}")
         if len(set(values)) < len(values) or (
             not self.is_listed and list(values) != sorted(values)
         ):
             rule = "name each value once" if self.is_listed else "write numbers that ascend"
-            raise BadParameter(f"{whose}: {rule}")
+            raise BadParameter(f"{subject}: {rule}")
         if not self.is_listed and not is_number(float(values[-1]) - float(values[0])):
-            raise BadParameter(f"{whose}: its ends are too far apart for floating point")
+            raise BadParameter(f"{subject}: its ends are too far apart for floating point")
 
     @classmethod
     def load(cls, pair: Any) -> Self:
         """Reads a feature from a bundle. Raises ValueError or TypeError for another shape."""
-        name, says = pair
+        name, values = pair
         if not isinstance(name, str):
             raise TypeError("the name of a feature is not a text")
-        return cls(name, tuple(says))
+        return cls(name, tuple(values))
 
     @property
     def is_listed(self) -> bool:
@@ -88,8 +88,8 @@ class Feature:
 def features_of(table: Mapping[str, Any]) -> tuple[Feature, ...]:
     """Reads features from a TOML table. Raises BadParameter if one is invalid."""
     features = []
-    for name, says in table.items():
-        if not isinstance(says, Sequence) or isinstance(says, str):
+    for name, values in table.items():
+        if not isinstance(values, Sequence) or isinstance(values, str):
             raise BadParameter(f'feature "{name}": {_WRITE}')
-        features.append(Feature(name, tuple(says)))
+        features.append(Feature(name, tuple(values)))
     return tuple(features)

@@ -56,15 +56,15 @@ class PastKind(ValueKind):
     def spelled(self, table: dict[str, Any], complain: Complain) -> dict[str, Any]:
         if self.FIELD is None:
             return {**table, "values": [*self.base_values(None)]}
-        name, says = self.FIELD
+        name, entry = self.FIELD
         other_fields = {field: value for field, value in table.items() if field != name}
         if name not in table:
-            complain(name, says.missing(name))
+            complain(name, entry.missing(name))
             return {**other_fields, "values": ["1", "2"]}
-        if problem := says.kind.problem(table[name]):
-            complain(name, f"{problem}; write {name} = {says.example}")
+        if problem := entry.kind.problem(table[name]):
+            complain(name, f"{problem}; write {name} = {entry.example}")
             return {**other_fields, "values": ["1", "2"]}
-        return {**other_fields, "values": [*self.base_values(says.kind.read(table[name]))]}
+        return {**other_fields, "values": [*self.base_values(entry.kind.read(table[name]))]}
 
     def base_values(self, written: Any) -> Sequence[str]:
         """Returns the base values for the content of FIELD."""

@@ -71,8 +71,8 @@ class TokenStore:
             if not is_entered or self._clock.monotonic() < self._not_before:
                 return
             # A device that runs in an epoch with a default reports on it sooner or later.
-            says = waiting_epochs(self._bundle, self._clock.now())
-            due = self._due_epochs(has_waiting=bool(says) or self._state.waiting() > 0)
+            waiting = waiting_epochs(self._bundle, self._clock.now())
+            due = self._due_epochs(has_waiting=bool(waiting) or self._state.waiting() > 0)
             ends = self._clock.monotonic() + timeout_seconds
             # A failed request for daily epochs does not stop one for hourly epochs.
             fetched = [

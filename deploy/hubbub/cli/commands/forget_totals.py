@@ -84,12 +84,12 @@ async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions)
         return
     reports = sum(window_counts[window] for window in windows)
     dates = sorted(epoch_date(window.epoch, EPOCH_SECONDS[length[window]]) for window in windows)
-    what = f"{name}: {several(reports, 'report')}, of {dates[0]} to {dates[-1]}"
+    subject = f"{name}: {several(reports, 'report')}, of {dates[0]} to {dates[-1]}"
     if not options.yes:
-        say(f"{what}, would be deleted, for good; to do it, add --yes")
+        say(f"{subject}, would be deleted, for good; to do it, add --yes")
         return
     deleted = await delete_totals(windows, store, AnswerStore(server))
-    say(f"{what}: deleted; the law counts {deleted:,} as counted:deleted")
+    say(f"{subject}: deleted; the law counts {deleted:,} as counted:deleted")
 
 
 async def _lengths_of(

@@ -57,9 +57,9 @@ def _ledger(options: LedgerOptions) -> None:
         _show(folder, view, candidates)
         for app, pin in pins.items():
             if state_dir or pin.folder == Path(folder).name:
-                who = f'the app "{app}"' if app else "this folder"
+                owner = f'the app "{app}"' if app else "this folder"
                 handovers = f"; key handovers: {len(pin.before)}" if pin.before else ""
-                say(f"{who} trusts the operator {to_text(pin.operator)}{handovers}")
+                say(f"{owner} trusts the operator {to_text(pin.operator)}{handovers}")
 
 
 def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:

@@ -176,11 +176,11 @@ def _show(
         f"TLS connection: {costs.door_us(options.door, options.per_visit):,.0f} us of the "
         "shuffler per report"
     )
-    whose = "measured now" if options.measure else "from benchmarks/RESULTS.md"
+    source = "measured now" if options.measure else "from benchmarks/RESULTS.md"
     others = costs.aggregator_us + costs.pool_us + costs.totals_us
     say(
         f"then {costs.open_us:.0f} us of a processor to open it ({costs.x_wing_us:.0f} if sealed "
-        f"by X-Wing; {whose}), {others:.0f} us for the rest, and {costs.tag_bytes:.0f} bytes of "
+        f"by X-Wing; {source}), {others:.0f} us for the rest, and {costs.tag_bytes:.0f} bytes of "
         "the totals' Redis for three epochs and an hour"
     )
 

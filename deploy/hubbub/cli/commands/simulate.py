@@ -413,13 +413,13 @@ def _say_day_summary(metric: Metric, last_run: DayRun, summary: DaySummary) -> N
             f"{metric.fewest:,}"
         )
     digits = ".4%" if metric.values is not None else ",.5g"
-    for what, hold, error in (
+    for kind, hold, error in (
         ("estimates of a day", summary.coverage, summary.rms_error),
         ("lines", summary.line_coverage, summary.line_rms_error),
     ):
         if hold is not None and error is not None:
             say(
-                f"{what}: off by {error:{digits}} (root of the mean square), intervals contain the "
+                f"{kind}: off by {error:{digits}} (root of the mean square), intervals contain the "
                 f"truth {hold:.1%} of the time"
             )
     say(f"steps found: {summary.steps:.3g} a run")

@@ -64,14 +64,14 @@ def too_few_reports(metrics: Iterable[Metric]) -> Iterator[str]:
     for metric in metrics:
         if metric.choice is None:
             continue
-        reports, whose = metric.choice.reports, ""
+        reports, of_arm = metric.choice.reports, ""
         if (experiment := metric.experiment) and not experiment.is_over(()):
             arm, weight = min(experiment.arms.items(), key=itemgetter(1))
             reports = reports * weight // sum(experiment.arms.values())
-            whose = f"of arm {arm} "
+            of_arm = f"of arm {arm} "
         if reports < metric.fewest:
             yield (
-                f"{metric.name}: {reports:,} expected reports {whose}in an epoch never leave the "
+                f"{metric.name}: {reports:,} expected reports {of_arm}in an epoch never leave the "
                 f"shuffler, which waits for {metric.fewest:,}: lower min_batch, or write a longer "
                 "epoch and its number of reports"
             )
