@@ -159,5 +159,5 @@ def test_a_rehearsal_takes_sets_and_a_plan_says_to_rehearse(
     assert "5,000 reports by privset" in output
     assert "3,600" in output
     many = [1 << number | 1 << other for number in range(400) for other in range(number)]
-    with pytest.raises(BadParameter, match="are too much to draw"):
+    with pytest.raises(BadParameter, match="are too many to draw"):
         draw(PrivSet(0.1, 400, 3), many, [1] * len(many), np.random.default_rng(1))

@@ -66,9 +66,7 @@ def _public(path: Path) -> bytes:
     except ValueError:
         key = b""
     if not _can_be_public(key):
-        raise KeysUnusable(
-            f"{path}: no issuer's public key; it is {_PUBLIC} of: hubbub keys issuer"
-        )
+        raise KeysUnusable(f"{path}: not an issuer's public key; give {_PUBLIC}")
     return key
 
 

@@ -67,7 +67,7 @@ def line_of(handovers: Sequence[Handover], signer: bytes) -> tuple[bytes, ...]:
     Raises BadParameter if they do not lead to `signer` one by one, repeat a key, or are too many.
     """
     if len(handovers) > MAX_HANDOVERS:
-        raise BadParameter(f"{len(handovers)} handovers are too many; {MAX_HANDOVERS} are read")
+        raise BadParameter(f"{len(handovers)} handovers are too many; {MAX_HANDOVERS} are allowed")
     line = (*(handover.old for handover in handovers), signer)
     if any(handover.new != after for handover, after in zip(handovers, line[1:], strict=True)):
         raise BadParameter("the handovers do not lead step by step to the key that signed")

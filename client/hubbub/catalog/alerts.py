@@ -112,8 +112,8 @@ class Alert:
             raise BadParameter(f"alert: {rule.value[:60]!a} is a share; write a number below 1")
         if rule.of not in {"change", "figure"} and kind == "vectors":
             raise BadParameter(
-                'alert: a vector only supports "change", and a rate also "A per B above 0.1"; '
-                "write one of these"
+                'alert: a vector only supports "change"; a rate also supports '
+                '"A per B above 0.1": write one of these'
             )
         if rule.of == "share" and kind == "numbers":
             raise BadParameter('alert: numbers have no shares; write "mean above NUMBER"')

@@ -67,7 +67,7 @@ class Sets(Listed):
         size, k, most = mechanism.layout.size, mechanism.layout.ones, mechanism.most
         if len(reported) * size * k > _LARGEST:
             raise BadParameter(
-                f"{len(reported):,} different sets of {mechanism.categories:,} values are too much "
+                f"{len(reported):,} different sets of {mechanism.categories:,} values are too many "
                 "to draw; keep the most frequent"
             )
         is_member = np.zeros((len(reported), size), dtype=np.bool_)
