@@ -15,7 +15,7 @@ from hubbub.cli.commands import ledger
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
 from hubbub.client.ledger import Account, charge, merge
 from hubbub.client.state.consent import Consent, agreed
-from hubbub.client.state.rollback_witness import StateMoment
+from hubbub.client.state.state_witness import StateMoment
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.keys.opening_key_files import new_periods

@@ -23,7 +23,7 @@ from hubbub.client import (
 )
 from hubbub.client import client as sdk
 from hubbub.client.mistakes_and_counters import OnDrop
-from hubbub.client.state import rollback_witness as witness
+from hubbub.client.state import state_witness as witness
 from hubbub.client.state.contract import Dropped
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, StateBusy, UnknownMetric

@@ -17,7 +17,7 @@ import pytest
 from hubbub.client import FolderState, MemoryState, Outcome
 from hubbub.client.state.contract import PendingPayload
 from hubbub.client.state.payload_journal import Journal
-from hubbub.client.state.rollback_witness import Witnesses
+from hubbub.client.state.state_witness import Witnesses
 from hubbub.client.state_inspection import peek
 from hubbub.errors import StateUnusable
 from tests.support.client_parts import client_state, refresh, store_reports

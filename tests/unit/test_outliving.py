@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.client import Client, FolderState, MemoryState, Outcome
-from hubbub.client.state.rollback_witness import Witness, Witnesses
+from hubbub.client.state.state_witness import Witness, Witnesses
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import StateUnusable
 from tests.support.bundles import DAY, Signed

@@ -23,7 +23,7 @@ from hubbub.client.ledger import Account
 from hubbub.client.state.consent import Consent
 from hubbub.client.state.contract import SENT, Dropped, OutboxEntry, PendingPayload
 from hubbub.client.state.payload_journal import Journal, orphans
-from hubbub.client.state.rollback_witness import StateMoment, Witnesses
+from hubbub.client.state.state_witness import StateMoment, Witnesses
 from hubbub.errors import StateUnusable
 from tests.support.bundles import Signed
 from tests.support.devices import state_in
@@ -700,9 +700,7 @@ def test_without_locks_and_a_usable_folder_no_report_leaves(
     tmp_path: Path, entry_of: EntryOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(
-        "hubbub.client.state.rollback_witness.sys", SimpleNamespace(platform="win32")
-    )
+    monkeypatch.setattr("hubbub.client.state.state_witness.sys", SimpleNamespace(platform="win32"))
     state = MemoryState(witnesses=Witnesses(tmp_path / "s"))
     assert not state.device_state().may_send
     with pytest.raises(StateUnusable):

@@ -113,7 +113,8 @@ def _bundle(bundle: Bundle, now: float) -> Iterator[Finding]:
     )
     if bundle.is_operators:
         yield Finding("bundle", "fault", WRONG_FILE)
-    expired = [m.name for m in bundle.metrics.values() if m.expires < _day(now).date()]
+    today = datetime.fromtimestamp(now, UTC).date()
+    expired = [m.name for m in bundle.metrics.values() if m.expires < today]
     if expired:
         text = f"expired, so that no device reports them: {', '.join(expired)}"
         yield Finding("metrics", "note", text)
@@ -123,7 +124,7 @@ def _bundle(bundle: Bundle, now: float) -> Iterator[Finding]:
     if key_at(bundle.keys, int(now)) is None:
         verdict = "fault"
     remedy = "" if verdict == "ok" else "; ship a bundle with newer keys: hubbub catalog build"
-    text = f"reports are sealed to keys until {_day(until):%Y-%m-%d}{remedy}"
+    text = f"reports are sealed to keys until {datetime.fromtimestamp(until, UTC):%Y-%m-%d}{remedy}"
     yield Finding("keys", verdict, text)
 
 
@@ -209,10 +210,6 @@ def _shuffler(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
         else:
             text += "; a wrong clock reports for a wrong day: set it, or use a time service"
             yield Finding("clock", "fault", text)
-
-
-def _day(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 def main() -> int:

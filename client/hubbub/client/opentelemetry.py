@@ -104,17 +104,12 @@ class PrivateMetricExporter(MetricExporter):
         for point in data.data_points:
             text = point.attributes.get(chosen.attribute or chosen.metric)
             if text is not None:
-                counts[str(text)] += _point_count(point, data)
+                # How often the point was counted or measured; 1 for a gauge.
+                is_sum = hasattr(data, "is_monotonic")
+                counts[str(text)] += int(getattr(point, "count", point.value if is_sum else 1))
         for text, number in counts.most_common(1):
             if number > 0:
                 self._client.report(chosen.metric, text)
-
-
-def _point_count(point: Any, data: Any) -> int:
-    """Returns how often a point was counted or measured; 1 for a gauge."""
-    if hasattr(point, "count"):
-        return int(point.count)
-    return int(point.value) if hasattr(data, "is_monotonic") else 1
 
 
 def _figure(data: Any) -> float:

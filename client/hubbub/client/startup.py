@@ -17,7 +17,7 @@ from hubbub.client.state.contract import State
 from hubbub.client.state.database import FILE_NAME, Damaged
 from hubbub.client.state.folder import FolderState
 from hubbub.client.state.memory import MemoryState
-from hubbub.client.state.rollback_witness import Witnesses
+from hubbub.client.state.state_witness import Witnesses
 from hubbub.client.transport.contract import Transport
 from hubbub.client.transport.transport_by_address import relay_to, transport_to
 from hubbub.client.trust import Pin, Trust, Vouched, folder_of, is_one, lock_store, possible_paths

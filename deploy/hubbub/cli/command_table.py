@@ -89,9 +89,7 @@ COMMANDS: Final = {
         "publish numbers with central noise, paid from a yearly budget", "plan", "release_numbers"
     ),
     "load": Entry(
-        "simulate many devices, and measure the load that an installation sustains",
-        "cli",
-        "load_test",
+        "simulate many devices, and measure the load that an installation sustains", "cli"
     ),
     "rappor": Entry("decode collections of the original RAPPOR tools", "plan"),
     "ledger": Entry("show every report that left this device, and the values it could mean"),

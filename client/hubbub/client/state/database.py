@@ -15,7 +15,7 @@ from hubbub.client.files import locked_file, refuse_other_than_file, seconds_lef
 from hubbub.client.ledger import FOREIGN
 from hubbub.client.reentry_and_forks import NoReentryLock, check_stack
 from hubbub.client.state.consent import Consent
-from hubbub.client.state.rollback_witness import LOCK_NAME
+from hubbub.client.state.state_witness import LOCK_NAME
 from hubbub.errors import StateBusy, StateUnusable
 
 FILE_NAME: Final = "hubbub.sqlite3"

@@ -25,8 +25,8 @@ from hubbub.client.state.payload_queries import (
     read_facts,
     set_meta,
 )
-from hubbub.client.state.rollback_witness import StateMoment, merged
 from hubbub.client.state.secret import SECRET_BYTES
+from hubbub.client.state.state_witness import StateMoment, merged
 from hubbub.sealing.digests import sha256
 
 # Facts that the checksum does not cover. Version 0.1 changes consent without a commit, so the

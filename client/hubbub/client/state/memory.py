@@ -39,8 +39,8 @@ from hubbub.client.state.contract import (
     settled_by,
 )
 from hubbub.client.state.device_state import DeviceState, Event
-from hubbub.client.state.rollback_witness import StateMoment, Witnesses, agree
 from hubbub.client.state.secret import SECRET_BYTES
+from hubbub.client.state.state_witness import StateMoment, Witnesses, agree
 from hubbub.errors import StateUnusable
 
 if TYPE_CHECKING:

@@ -11,13 +11,7 @@ from hubbub.client.state.consent import CONSENT_UNKNOWN, Consent, agreed, unknow
 from hubbub.client.state.contract import PUT_BACK, Dropped
 from hubbub.client.state.payload_journal import orphans
 from hubbub.client.state.payload_queries import Rows
-from hubbub.client.state.rollback_witness import (
-    LOCK_NAME,
-    StateMoment,
-    Witnesses,
-    agree,
-    is_continued,
-)
+from hubbub.client.state.state_witness import LOCK_NAME, StateMoment, Witnesses, agree, is_continued
 
 
 class Watch:
