@@ -114,8 +114,7 @@ def _bundle(bundle: Bundle, now: float) -> Iterator[Finding]:
     if bundle.is_operators:
         yield Finding("bundle", "fault", WRONG_FILE)
     today = datetime.fromtimestamp(now, UTC).date()
-    expired = [m.name for m in bundle.metrics.values() if m.expires < today]
-    if expired:
+    if expired := [m.name for m in bundle.metrics.values() if m.expires < today]:
         text = f"expired, so that no device reports them: {', '.join(expired)}"
         yield Finding("metrics", "note", text)
     until = max((key.end for key in bundle.keys), default=0)

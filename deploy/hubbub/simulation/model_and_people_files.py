@@ -133,8 +133,7 @@ def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple
     for name in (*names, planned.label):
         if name not in head:
             raise BadParameter(
-                f'{path} has no column "{name}"; its first line has {len(head)} others: it must be '
-                "the header"
+                f'{path} has no column "{name}"; its first line has {len(head)} others: no header?'
             )
     people = [_person(f"{path}, line {n}", head, row, features, planned) for n, row in rows if row]
     if not people:
