@@ -222,10 +222,8 @@ def test_an_arm_below_the_minimum_batch_has_no_answer(tmp_path: Path) -> None:
     assert "below the minimum batch of 100" in gap.why
     assert "once its day is over" not in gap.why
     assert answer.verdict.endswith(f"saved, new: no answer: {gap.why}.")
-    steps = CATALOG.replace(
-        'kind = "boolean"\nmechanism = "rr"', 'kind = "funnel"\nsteps = ["a", "b"]'
-    )
-    text = steps.replace('epoch = "day"', 'epoch = "day"\nmechanism = "grr"')
+    funnel = 'kind = "funnel"\nsteps = ["a", "b"]\nmechanism = "grr"'
+    text = CATALOG.replace('kind = "boolean"\nmechanism = "rr"', funnel)
     few = {"control": [200, 50], "new": [9, 9]}
     [gap] = _answer(_bundle(tmp_path, text), [0, 1], few).unanswered
     assert gap.why.endswith("; devices report a funnel once its day is over")
