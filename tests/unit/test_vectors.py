@@ -41,7 +41,7 @@ TABLE = catalog_toml(
 VECTOR = 'coordinates = ["speed", "ease", "looks"]\nmax_length = 2.0\nunit = "points"\n'
 SMALL = VECTOR + "words = 128\nbooks = 128\n"
 BETTER = (
-    "the squared error of one book for each: with words = 128 and books = 32768, as chosen if both "
+    "the squared error of one book for each: with words = 167 and books = 25115, as chosen if both "
     "are left out, it is"
 )
 
@@ -65,8 +65,8 @@ def test_auto_chooses_the_number_of_words_by_epsilon() -> None:
 @pytest.mark.parametrize(
     ("fields", "reports", "warning"),
     [
-        ("books = 1024", 10_000_000, f"1,024 shared books have 14.1 times {BETTER} 1.14 times"),
-        ("books = 4096", 10_000_000, f"4,096 shared books have 2.07 times {BETTER} 1.14 times"),
+        ("books = 1024", 10_000_000, f"1,024 shared books have 14.1 times {BETTER} 1.1 times"),
+        ("books = 4096", 10_000_000, f"4,096 shared books have 2.07 times {BETTER} 1.1 times"),
         ("words = 256", 10_000_000, "16,384 shared books have 1.11 times"),
         ("", 10_000_000, ""),
         ("books = 1024", 10_000, ""),
@@ -87,26 +87,23 @@ def test_a_check_warns_of_too_few_books_for_the_expected_reports(
 @pytest.mark.parametrize("epsilon", [1.0, 4.0, 8.0])
 @pytest.mark.parametrize(
     ("dimensions", "reports", "most"),
-    [(16, 3e4, 1.04), (16, 1e6, 1.06), (16, 1e7, 1.18), (256, 1e7, 1.41)],
+    [(16, 3e4, 1.04), (16, 1e6, 1.06), (16, 1e7, 1.14), (64, 1e7, 1.27), (256, 8e6, 1.41)],
 )
 def test_a_pool_fits_the_expected_reports(
     *, epsilon: float, dimensions: int, reports: float, most: float
 ) -> None:
-    """Of equal vectors, beside the optimum; of 16 numbers 14.5 times it at worst if unknown.
-
-    Of 256 numbers, books of 128 words left 3.8 times it.
-    """
+    """Beside the optimum; of 256 equal vectors, books of 128 words left 2.4 times it."""
     pool: Any = pool_for(epsilon, reports, dimensions)
     codes = VectorCodes(epsilon=epsilon, dimensions=dimensions, **pool)
-    alike = max(books_excess(codes, round(reports)), 1.0)
-    assert alike * codes.squared_error < most * optimum(epsilon, dimensions)
+    errors = np.array([1.0, books_excess(codes, round(reports))]) * codes.squared_error
+    assert (errors < np.array([most, 1.08]) * optimum(epsilon, dimensions)).all()
 
 
 def test_auto_takes_the_pool_that_fits_the_expected_reports_and_the_other_fields() -> None:
     crowded = TABLE.replace("epsilon = 4.0", "epsilon = 8.0") + "coordinates = 16\n"
     for fields, words, books in (
-        ("reports = 10000000\n", 128, 32768),
-        ("reports = 10000000\nmax_cells = 2097152\n", 128, 16384),
+        ("reports = 10000000\n", 167, 25115),
+        ("reports = 10000000\nmax_cells = 2097152\n", 167, 12557),
         ("reports = 10000000\nwords = 1024\n", 1024, 4096),
         ("reports = 10000000\nbooks = 512\n", 1024, 512),
         ("reports = 10000\n", 1024, 1024),

@@ -44,8 +44,9 @@ MAX_LENGTH: Final = 1e12
 _CLOSE: Final = 1e-6
 # Largest epsilon for which this number of words is within 5% of the best number; decision 0218.
 _WORDS: Final = ((1.5, 32), (2.5, 64), (3.5, 128), (5.0, 256), (6.5, 512), (math.inf, 1024))
-# Most words by reports * dimensions^.75, and from where on totals are the largest; decision 0218.
-_CROWDED: Final = ((4e6, 1024), (1.6e7, 512), (4e7, 256), (4e8, 128), (math.inf, 64))
+# Most words times the root of reports * dimensions^.75; and from where on totals are the largest.
+_CROWDED_WORDS: Final = 1.5e6
+_MIN_WORDS: Final = 64
 _MANY: Final = 1.6e8
 _MAX_REPORTS: Final = 10**13
 
@@ -65,11 +66,10 @@ def pool_for(
     Larger numbers than a metric may have count as the largest; what checks them may run later.
     """
     crowding = min(reports, _MAX_REPORTS) * dimensions**0.75
-    growth = math.exp(0.75 * min(epsilon, MAX_EPSILON))
-    many = max(most, _CELLS) if crowding * growth > _MANY else _CELLS
-    cells = min(int(many), MAX_CELLS)
-    fewer = next(words for limit, words in _CROWDED if not crowding > limit)
-    words = words or min(words_for(epsilon), fewer)
+    is_large = crowding * math.exp(0.75 * min(epsilon, MAX_EPSILON)) > _MANY
+    cells = min(int(max(most, _CELLS) if is_large else _CELLS), MAX_CELLS)
+    fewer = int(_CROWDED_WORDS / math.sqrt(max(crowding, 1.0)))
+    words = words or min(words_for(epsilon), max(fewer, _MIN_WORDS))
     return {"words": words, "books": min(max(cells // words, 1), MAX_BOOKS)}
 
 
