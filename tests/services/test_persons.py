@@ -426,7 +426,7 @@ def test_estimates_of_visitors_hold_with_four_workers(
 
 
 def test_an_invalid_store_or_persons_argument_is_refused_at_once(signed: Signed) -> None:
-    with pytest.raises(BadParameter, match="no read and replace; give SQLStore"):
+    with pytest.raises(BadParameter, match="the methods read and replace; give SQLStore"):
         Persons(cast("Any", object()), bytes(32))
     with pytest.raises(BadParameter, match='"connect" is not a function'):
         SQLStore(cast("Any", sqlite3.Connection))  # callable, as its instances are

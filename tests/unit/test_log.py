@@ -344,7 +344,7 @@ def test_a_proof_of_another_bundle_or_altered_is_refused(operator: Operator) -> 
 
 def test_a_build_refuses_a_lost_or_abandoned_log(operator: Operator, capsys: Capture) -> None:
     assert operator.build(log="") == 2
-    assert "accept no bundle outside that log" in capsys.readouterr().err
+    assert "accept no bundle outside the log" in capsys.readouterr().err
     operator.log.rename(operator.folder / "away")
     assert operator.build() == 2
     assert "restore the served files" in capsys.readouterr().err

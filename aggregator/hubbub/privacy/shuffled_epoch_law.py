@@ -62,8 +62,8 @@ class ShuffledEpoch:
             raise BadParameter(f"categories {self.categories} is outside [2, {MAX_CATEGORIES}]")
         if not (0 < self.epsilon_local <= MAX_EPSILON or self.epsilon_local == inf):
             raise BadParameter(
-                f"local epsilon {self.epsilon_local} is outside (0, {MAX_EPSILON}]; inf if no "
-                "device lies"
+                f"local epsilon {self.epsilon_local} is outside (0, {MAX_EPSILON}]; "
+                "where no device randomizes, give inf"
             )
         if not 0 < self.honest <= 1:
             raise BadParameter(f"honest {self.honest} is outside (0, 1]")

@@ -13,10 +13,10 @@ from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, epoch_at, epoch_start
 from hubbub.client.outcome import Outcome
 
-WaitingReport = Sequence[tuple[str, int, int]]
+WaitingEpochs = Sequence[tuple[str, int, int]]
 """Streams, each with the first and last epoch whose reports wait."""
 
-NOTHING: Final[WaitingReport] = ()
+NOTHING: Final[WaitingEpochs] = ()
 LAST_EPOCH: Final = (1 << 32) - 1
 """The largest epoch: epochs are 32 bits on the wire."""
 

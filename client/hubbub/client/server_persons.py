@@ -155,7 +155,7 @@ class Persons:
             raise BadParameter(f"key of persons is not {_KEY_BYTES} bytes; use secrets.token_bytes")
         if not all(callable(getattr(store, name, None)) for name in ("read", "replace")):
             raise BadParameter(
-                "store of persons has no read and replace; give SQLStore, RedisStore or your own"
+                "store lacks the methods read and replace; give SQLStore, RedisStore or your own"
             )
         self._store, self._key = store, key
 

@@ -99,7 +99,7 @@ class Totals:
             raise ShapeMismatch(f"reports {self.reports} is below 0")
         if self.dummies and not isinstance(layout, OneHot):
             raise ShapeMismatch(
-                "each dummy has one value, which reports of this layout do not have"
+                "reports of this layout have no single value, but each dummy has one"
             )
 
 

@@ -170,8 +170,8 @@ def trust_other(folder: Path, other: Path) -> str:
         authorities = [certificate for certificate in offered if certificate.subject in names]
         if len(services) != 1 or len(authorities) != 1:
             raise KeysUnusable(
-                f"{other}: lacks the authority of the service whose key {folder} lacks; give "
-                "the ca.pem that the other party made with: hubbub keys tls FOLDER --party ROLE"
+                f"{other}: is not the authority of the other party; give the ca.pem that it made "
+                "with: hubbub keys tls FOLDER --party ROLE"
             )
         if authorities[0].subject in trusted:
             raise BadParameter(

@@ -155,8 +155,8 @@ def _groups(groups: _Table) -> dict[str, Grant]:
         if "certificates" in group.fields:
             raise group.wrong(
                 "certificates",
-                "no longer exists: analysts query over HTTP, with a login or a token of hubbub "
-                "keys token; delete it",
+                "no longer exists; delete it: analysts query over HTTP, with a login or a token "
+                "of hubbub keys token",
             )
         group.refuse_others("role", "metrics")
         role = group.text("role", ROLES[0])

@@ -300,8 +300,8 @@ def log_of(catalog: Catalog, keys: Path, old: Bundle | None, previous: Path) -> 
     )
     if before and current != before:
         raise BundleRefused(
-            f"{previous}: is in the log {before}, and its devices accept no bundle outside that "
-            f"log; keep log = {before.name!r} in the catalog and its key in {keys}"
+            f"{previous}: devices with this bundle accept no bundle outside the log {before}; "
+            f"keep log = {before.name!r} in the catalog and the log's key in {keys}"
         )
     return current
 

@@ -13,7 +13,7 @@ from hubbub.client.clock import Clock
 from hubbub.client.delivery.outbox_entry import Entering
 from hubbub.client.delivery.waits import longest_soon, soon, uniform
 from hubbub.client.device_metric import stored_notice
-from hubbub.client.epochs_to_cover import WaitingReport, seconds_to_next, waiting_epochs
+from hubbub.client.epochs_to_cover import WaitingEpochs, seconds_to_next, waiting_epochs
 from hubbub.client.files import limited_to, seconds_left
 from hubbub.client.mistakes_and_counters import Diagnostics
 from hubbub.client.reentry_and_forks import NoReentryLock
@@ -101,7 +101,7 @@ class Sender:
             moments.append(uniform(0.5, 1.5) * _MODELS_SECONDS)
         return min((moment for moment in moments if moment is not None), default=None)
 
-    def _held_back(self) -> WaitingReport:
+    def _held_back(self) -> WaitingEpochs:
         exclusions = waiting_epochs(self._bundle, self._clock.now())
         return [*exclusions, *self.tokens.waiting] if self.tokens else exclusions
 

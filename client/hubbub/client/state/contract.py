@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from hubbub.catalog import Metric
-from hubbub.client.epochs_to_cover import FILLER, NOTHING, WaitingReport
+from hubbub.client.epochs_to_cover import FILLER, NOTHING, WaitingEpochs
 from hubbub.client.ledger import charge
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.device_state import DeviceState, Event
@@ -151,7 +151,7 @@ class State(Protocol):
         """Records that the device runs in these epochs, so that their default can be reported."""
 
     def take(
-        self, most: int, max_bytes: int, now: float, exclusions: WaitingReport = NOTHING
+        self, most: int, max_bytes: int, now: float, exclusions: WaitingEpochs = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
         """Returns reports to send now, in random order, claimed for a while; and reports too late.
 
@@ -167,7 +167,7 @@ class State(Protocol):
     def purged_in_flight(self, now: float) -> int:
         """Returns the number of purged reports that a process may be sending now."""
 
-    def waiting(self, exclusions: WaitingReport = NOTHING) -> int:
+    def waiting(self, exclusions: WaitingEpochs = NOTHING) -> int:
         """Returns the number of reports that wait, without those held back."""
 
     def payload_records(self) -> list[PayloadRecord]:

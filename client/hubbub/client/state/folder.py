@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hubbub.catalog import Metric
-from hubbub.client.epochs_to_cover import NOTHING, WaitingReport
+from hubbub.client.epochs_to_cover import NOTHING, WaitingEpochs
 from hubbub.client.files import resolved_folder
 from hubbub.client.state import ledger_tables, payload_queries
 from hubbub.client.state.consent import is_on, turned
@@ -173,7 +173,7 @@ class FolderState:
             ledger_tables.save(rows, {m.base_name: device.account(m) for m, _ in running})
 
     def take(
-        self, most: int, max_bytes: int, now: float, exclusions: WaitingReport = NOTHING
+        self, most: int, max_bytes: int, now: float, exclusions: WaitingEpochs = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
         with self._transaction() as rows:
             if _operators(rows) > self._operators:
@@ -206,7 +206,7 @@ class FolderState:
         with self._transaction() as rows:
             return payload_queries.purged_in_flight(rows, now, _CLAIM_SECONDS)
 
-    def waiting(self, exclusions: WaitingReport = NOTHING) -> int:
+    def waiting(self, exclusions: WaitingEpochs = NOTHING) -> int:
         with self._transaction() as rows:
             return payload_queries.waiting(rows, exclusions)
 

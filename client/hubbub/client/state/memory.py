@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hubbub.catalog import Metric
-from hubbub.client.epochs_to_cover import NOTHING, WaitingReport
+from hubbub.client.epochs_to_cover import NOTHING, WaitingEpochs
 from hubbub.client.lazy_log import warn
 from hubbub.client.ledger import forgotten
 from hubbub.client.state.consent import CONSENT_UNKNOWN, agreed, turned, unknown
@@ -147,7 +147,7 @@ class MemoryState:
             self._device.accounts = device.accounts
 
     def take(
-        self, most: int, max_bytes: int, now: float, exclusions: WaitingReport = NOTHING
+        self, most: int, max_bytes: int, now: float, exclusions: WaitingEpochs = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
         with self._lock, self._shared.alone():
             self._merge_shared()
@@ -189,7 +189,7 @@ class MemoryState:
         """Returns 0: there is no other process."""
         return 0
 
-    def waiting(self, exclusions: WaitingReport = NOTHING) -> int:
+    def waiting(self, exclusions: WaitingEpochs = NOTHING) -> int:
         with self._lock:
             return len(self._waiting_entries(exclusions))
 
@@ -308,7 +308,7 @@ class MemoryState:
         if device:
             self._take_over(device)
 
-    def _waiting_entries(self, exclusions: WaitingReport = NOTHING) -> dict[int, OutboxEntry]:
+    def _waiting_entries(self, exclusions: WaitingEpochs = NOTHING) -> dict[int, OutboxEntry]:
         return {
             id_: entry
             for id_, (entry, fate) in self._reports.items()

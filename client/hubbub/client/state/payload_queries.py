@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from hubbub.client.epochs_to_cover import NOTHING, WaitingReport
+from hubbub.client.epochs_to_cover import NOTHING, WaitingEpochs
 from hubbub.client.state.contract import (
     DAMAGED,
     DISABLED,
@@ -131,7 +131,7 @@ def record_results(rows: Rows, fates: Mapping[int, str]) -> None:
     _change(rows, changes)
 
 
-def waiting(rows: Rows, exclusions: WaitingReport = NOTHING) -> int:
+def waiting(rows: Rows, exclusions: WaitingEpochs = NOTHING) -> int:
     """Returns the number of reports that wait, without those held back."""
     free, arguments = _exclusion_condition(exclusions)
     row = rows.execute(
@@ -154,7 +154,7 @@ def purge(rows: Rows, fate: str, late: float | None = None) -> list[Dropped]:
 
 
 def draw(
-    rows: Rows, most: int, now: float, claim_seconds: float, exclusions: WaitingReport = NOTHING
+    rows: Rows, most: int, now: float, claim_seconds: float, exclusions: WaitingEpochs = NOTHING
 ) -> tuple[list[OutboxReport], list[Dropped]]:
     """Returns unclaimed waiting reports, in random order; and damaged ones, which are discarded."""
     # abs(): the clock may have been set back since the claim.
@@ -243,7 +243,7 @@ def _outbox_report(rows: Rows, id_: int) -> OutboxReport | Dropped:
     return Dropped(_text(stream), DAMAGED)
 
 
-def _exclusion_condition(exclusions: WaitingReport) -> tuple[str, list[Any]]:
+def _exclusion_condition(exclusions: WaitingEpochs) -> tuple[str, list[Any]]:
     """Returns a condition that leaves out what is held back, and its arguments."""
     return (
         " AND NOT (stream = ? AND epoch BETWEEN ? AND ?)" * len(exclusions),
