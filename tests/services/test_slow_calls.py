@@ -1,6 +1,7 @@
 """Calls that do not end: without a message, dripped, unread; honest ones are served meanwhile."""
 
 import asyncio
+import resource
 import struct
 import threading
 from collections import Counter
@@ -212,12 +213,22 @@ def test_messages_without_an_end_have_a_bounded_memory_and_honest_ones_are_serve
 async def test_connections_that_sent_much_end_as_memory_grows_and_others_stay(
     serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.runtime.memory._GROWTH_BYTES", 0)
+    rounds: list[None] = []
+    monkeypatch.setattr("hubbub.runtime.rpc.connection_ends._GROWTH_BYTES", 0)
+    monkeypatch.setattr("hubbub.runtime.rpc.connection_ends.trim_heap", lambda: rounds.append(None))
     async with serving() as front:
         quiet_reader, quiet = await _dial(front.address)
         reader, writer = await _dial(front.address)
-        writer.write(_frame(1, 1, 1, b"\x40\x01a\x01b") + 3 * _frame(9, 0, 1, b"\xbe" * 2000))
         ending = asyncio.create_task(front.server.end_floods())
+        await eventually_async(lambda: rounds)
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))  # no more files may be opened
+        rounds.clear()
+        try:
+            await eventually_async(lambda: len(rounds) > 2)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        writer.write(_frame(1, 1, 1, b"\x40\x01a\x01b") + 3 * _frame(9, 0, 1, b"\xbe" * 2000))
         with pytest.raises(ConnectionResetError):
             await reader.read(-1)
         await eventually_async(lambda: front.admission.refusals == {"gave_way": 1})

@@ -17,7 +17,8 @@ import grpc.aio
 
 from hubbub.conservation import Window, sum_terms
 from hubbub.errors import StoreUnavailable
-from hubbub.runtime.rpc.grpc_callers import Context, caller_of, come_back, end_connections, refuse
+from hubbub.runtime.rpc.connection_ends import end_connections
+from hubbub.runtime.rpc.grpc_callers import Context, caller_of, come_back, refuse
 from hubbub.runtime.rpc.rate_limiter import Limiter
 from hubbub.shuffler.admission import Admission, ComeBack, Never
 from hubbub.shuffler.pool import Pool

@@ -1,11 +1,6 @@
 """Callers of gRPC: who they are, and refusals that state whether and when they may retry."""
 
-import os
-import socket
-import stat
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 from urllib.parse import unquote
 
@@ -15,7 +10,6 @@ import grpc.aio
 from hubbub.runtime.rpc.rate_limiter import network_of
 from hubbub.runtime.untrusted_messages import hint_seconds
 
-_FILES: Final = Path("/proc/self/fd")
 _MARK: Final = ("hubbub-refused", "for-good")
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -58,34 +52,6 @@ def address_of(peer: str) -> str:
     """
     kind, _, text = unquote(peer).partition(":")
     return text.rpartition(":")[0].strip("[]") if kind in {"ipv4", "ipv6"} else kind
-
-
-def end_connections(peers: Collection[str]) -> bool:
-    """Ends connections, named as by `context.peer()`, whatever their callers do not read.
-
-    gRPC cannot: here its sockets are found among this process's files, in 20 microseconds each.
-    False where the system has no list of those.
-    """
-    if not _FILES.exists():
-        return False
-    ends = {(_plain_address(address_of(peer)), peer.rpartition(":")[2]) for peer in peers}
-    for file in _FILES.iterdir():
-        with suppress(OSError):  # closed meanwhile, or without a peer
-            number = os.dup(int(file.name))
-            if not stat.S_ISSOCK(os.fstat(number).st_mode):
-                os.close(number)
-                continue
-            with socket.socket(fileno=number) as line:
-                if line.family in {socket.AF_INET, socket.AF_INET6}:
-                    host, port, *_ = line.getpeername()
-                    if (_plain_address(host), str(port)) in ends:
-                        line.shutdown(socket.SHUT_RDWR)
-    return True
-
-
-def _plain_address(host: str) -> str:
-    """An address without its zone; the IPv4 address of one that is mapped to IPv6."""
-    return host.partition("%")[0].removeprefix("::ffff:")
 
 
 def certificate_names(context: Context) -> list[str]:

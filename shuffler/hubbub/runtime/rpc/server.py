@@ -14,8 +14,8 @@ from grpc_health.v1.health import aio as health
 
 from hubbub.errors import ServiceUnavailable
 from hubbub.errors.address_checks import proxy_options
-from hubbub.runtime.memory import end_floods
 from hubbub.runtime.rpc.call_checks import Admit, Calls, Spoiled, Strict
+from hubbub.runtime.rpc.connection_ends import end_floods
 from hubbub.runtime.rpc.grpc_callers import Trailers
 from hubbub.runtime.tls import TlsFolder, check_plain
 from hubbub.wire.v1.stubs_and_handlers import add_service
@@ -174,7 +174,7 @@ class Server:
         await self._server.wait_for_termination()
 
     async def end_floods(self) -> None:
-        """Ends the callers that sent most whenever memory grows fast; see `memory`."""
+        """Ends connections that sent much, while memory grows fast; see `connection_ends`."""
         await end_floods(self._port, self.calls.refusals)
 
     async def stop(self, grace_seconds: float) -> None:
