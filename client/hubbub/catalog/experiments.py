@@ -126,11 +126,11 @@ def _load_experiment(table: Any) -> Experiment:
     return Experiment(name=table["name"], arms=arms)
 
 
-def _problem(table: Any) -> str:
-    if isinstance(table, list | tuple):
+def _problem(value: Any) -> str:
+    if isinstance(value, list | tuple):
         return "must name one experiment: reports of one metric cannot serve two; name one"
-    is_name = isinstance(table, str) and re.fullmatch(FIELD, table) is not None
-    if is_name or isinstance(table, Experiment):
+    is_name = isinstance(value, str) and re.fullmatch(FIELD, value) is not None
+    if is_name or isinstance(value, Experiment):
         return ""
     return f"must match {FIELD}; write the name of one [experiments.NAME] table"
 

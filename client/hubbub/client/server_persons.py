@@ -295,7 +295,7 @@ class Person:
         except StateBusy:
             return Outcome.OVERFLOWED
         except StateUnusable as error:
-            advice = "persons' reports are lost: %s; check its table, and that it returns bytes"
+            advice = "persons' reports are lost: %s; it must answer, have its table, return bytes"
             self.host.diagnostics.warn_once("persons", advice, error)
             return Outcome.NO_STATE
 
