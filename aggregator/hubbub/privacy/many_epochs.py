@@ -156,7 +156,7 @@ def _losses(crowd: ShuffledEpoch, grid: float, left_out: float) -> "PrivacyLossD
     reach = len(likely(int(numbers[-1, 0]), 0.5, cut)) // 2 + 1
     splits = np.floor(numbers / 2) + np.arange(-reach, reach + 1)[None, :]
     halves = pmf(splits, numbers, 0.5)
-    if not q:  # a report with neither value tells everything
+    if not q:  # then a value without reports reveals the other one
         halves[(splits <= 0) | (splits >= numbers)] = 0.0
     all_steps, all_masses = list[Floats](), list[Floats]()
     laws_of_both = laws(totals.astype(np.int64).tolist(), 2 / d, cut)

@@ -193,16 +193,17 @@ def _share_below(row: Row) -> Row:
 def whole_rows(question: QueryName, answer: Document) -> list[Row]:
     """Rows for the lines of a file: each with metric, epochs, confidence and any notice.
 
-    A share that stands for a number in the metric's unit is called so.
+    The column of shares is called "number" if it has numbers in the metric's unit.
     """
     in_unit = question in {"trend", "breakdown"} and is_of_means(question, answer)
     names = {"share": "number"} if in_unit else {}
     head = {name: answer[name] for name in HEADS[question]}
     if answer.get("notice"):
         head["notice"] = answer["notice"]
+    lines = [{**head, **row} for row in rows(question, answer)]
     return [
-        {names.get(name, name): c for name, c in {**head, **row}.items() if not isinstance(c, list)}
-        for row in rows(question, answer)
+        {names.get(name, name): cell for name, cell in line.items() if not isinstance(cell, list)}
+        for line in lines
     ]
 
 

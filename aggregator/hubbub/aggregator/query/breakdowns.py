@@ -154,9 +154,9 @@ def notes_of_arms(metric: Metric, by: str, parts: Sequence[Part]) -> list[str]:
     """Notes, without full stop, if `by` is the metric's experiment and not another field."""
     if metric.experiment is None or by != metric.experiment.name:
         return []
-    better = f'; those of "hubbub experiment {by}" are valid at every look'
-    better = "" if one_look(metric) else better
-    notes = [f"Intervals and marks by arm are valid for one look{better}"]
+    notes = ["Intervals and marks by arm are valid for one look"]
+    if not one_look(metric):
+        notes[0] += f'; those of "hubbub experiment {by}" are valid at every look'
     if metric.experiment.is_over(()):
         notes.append(over_sentence(metric.experiment))
     elif parts[-1].name == UNLISTED and parts[-1].own.reports:

@@ -98,11 +98,11 @@ async def with_candidates(
     for name in names:
         if name == DISCOVERED and metric.discover:
             # Those that its tree discovered in the same epochs, with other devices.
-            tree, own_query = f"{metric.base_name}/{FINDER}", EstimateQuery(range=query.range)
+            tree = f"{metric.base_name}/{FINDER}"
             with suppress(BatchTooSmall):
-                answer = await estimate(tree, own_query)
-                discovered = [value.value for value in answer.values]
-                strings += [name for name in discovered if name not in answer.beginnings]
+                answer = await estimate(tree, EstimateQuery(range=query.range))
+                discovered = (value.value for value in answer.values)
+                strings += [string for string in discovered if string not in answer.beginnings]
         else:
             strings += metric.candidates if name == CATALOG else await lists.find(name)
         if len(strings) > _MAX_STRINGS:
