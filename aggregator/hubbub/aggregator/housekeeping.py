@@ -15,7 +15,7 @@ from typing import Final
 from hubbub.aggregator.ingest.intake import counted_starts
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.store.contract import TotalsStore
-from hubbub.bundles import Bundle, OpeningKeyPublic
+from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_at
 from hubbub.catalog.epochs_and_periods import longest_epoch
 from hubbub.errors import KeysUnusable, StoreUnavailable
@@ -96,23 +96,21 @@ class Housekeeping:
                 why_kept = "it opened reports within a day"
             elif not moved_past(starts, key.end, longest):
                 why_kept = "no counted reports confirm the time since"
-            if not why_kept:
-                self._forget(key)
-                self._forgot = elapsed
-                return
-            self._warn(
-                f"key {key.id}",
-                f"opening key {key.id} has ended by this clock, but {why_kept}: it is kept; if it "
-                "has really ended, run: hubbub keys rotate --today",
-            )
-
-    def _forget(self, key: OpeningKeyPublic) -> None:
-        self.opener.use([other for other in self.opener.keys if other.id != key.id])
-        _log.info("opening key %d forgotten: its epochs are closed", key.id)
-        try:
-            forget_keys(self.path, [key.id])
-        except KeysUnusable as error:
-            self._warn("file", f"old keys stay in their file: {error}; run: hubbub keys rotate")
+            if why_kept:
+                self._warn(
+                    f"key {key.id}",
+                    f"opening key {key.id} has ended by this clock, but {why_kept}: it is kept; "
+                    "if it has really ended, run: hubbub keys rotate --today",
+                )
+                continue
+            self.opener.use([other for other in self.opener.keys if other.id != key.id])
+            _log.info("opening key %d forgotten: its epochs are closed", key.id)
+            self._forgot = elapsed
+            try:
+                forget_keys(self.path, [key.id])
+            except KeysUnusable as error:
+                self._warn("file", f"old keys stay in their file: {error}; run: hubbub keys rotate")
+            return
 
     async def _forget_tags(self) -> None:
         """Deletes tags of windows closed for an hour, once a later epoch has reports."""

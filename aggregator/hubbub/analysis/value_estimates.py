@@ -283,8 +283,7 @@ def mean_of(
         variance = variance + place.drawn(repeats) * reports**2 * sampled(shares, reports)
         result = place.of_population(reports, repeats)
     reach = reach_of(confidence)
-    bounds = result.between(reports, down=reach, up=reach)
-    columns = place.estimates, np.sqrt(variance), *bounds
+    columns = place.estimates, np.sqrt(variance), *result.between(reports, down=reach, up=reach)
     middle, error, low, high = (float(column[0]) / max(reports, 1) for column in columns)
     unit = ends[1] - ends[0]
     return Mean(ends[0] + unit * middle, unit * error, ends[0] + unit * low, ends[0] + unit * high)

@@ -105,8 +105,7 @@ def hand_over_to_new(folder: Path) -> tuple[Path, bytes]:
     """
     old, before = read_operator_key(folder), read_handovers(folder)
     new = Ed25519PrivateKey.generate()
-    words = (*before, hand_over(old, _public(new)))
-    entries = [word.words() for word in words]
+    entries = [word.words() for word in (*before, hand_over(old, _public(new)))]
     number = 1
     while (old_key_path := folder / f"operator.{number}.key").exists():
         number += 1

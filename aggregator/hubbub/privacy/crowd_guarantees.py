@@ -51,8 +51,7 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
     reports = devices_at_least(reports_at_least(metric, reports), promise.dummies_each)
     grain = 10 ** max(len(str(reports)) - 3, 0)
     reports = max(reports // grain * grain, promise.reports)
-    named = named_dummies(metric)
-    are_there = dummies is None or dummies >= named
+    are_there = dummies is None or dummies >= named_dummies(metric)
     dummies = promise.dummies if dummies is None else min(dummies, promise.dummies)
     crowd = _crowd(metric, promise, reports, dummies)
     crowd = crowd if are_there else replace(crowd, noise_dummies=None)

@@ -231,8 +231,7 @@ def _many_value_cases(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tu
     block_size = max(-(-len(numbers) // _BLOCKS), int(_SPLIT * (numbers[0] + 2 * noise.variance)))
     starts = np.arange(0, len(numbers), block_size)
     weights = np.add.reduceat(pmf(numbers, crowd.others, 2 * crowd.lie), starts)
-    least = numbers[starts].astype(np.intp).tolist()
-    splits = laws(least, 0.5, cut)
+    splits = laws(numbers[starts].astype(np.intp).tolist(), 0.5, cut)
     if not all(fits(split, noise) for split in splits):
         return ()
     counts = [TwoCounts(split, noise, cut) for split in splits]

@@ -319,8 +319,7 @@ class ThirdValues:
             for start, law_of_c in zip(starts, laws_of_c, strict=True)
         ]
         rare_most = likely(rare_count, rare, _FFT_ERROR / 8)[-1]
-        rare_law = pmf(np.arange(rare_most + 1), rare_count, rare)
-        return cls(values * theta, tuple(blocks), rare_law)
+        return cls(values * theta, tuple(blocks), pmf(np.arange(rare_most + 1), rare_count, rare))
 
     def views(self, on_third: Floats) -> Signals:
         """As those of `AllCounts`."""

@@ -127,8 +127,6 @@ _ROWS: Final[Mapping[QueryName, str]] = {
 def rows(question: QueryName, answer: Document) -> list[Row]:
     """A row per value; in a trend one per value and epoch."""
     match question:
-        case "metrics" | "status" | "model":
-            return [dict(row) for row in answer[_ROWS[question]]]
         case "percentiles":
             return [_percentile(row) for row in answer["percentiles"]] + [
                 _share_below(row) for row in answer["below"]
@@ -151,7 +149,7 @@ def rows(question: QueryName, answer: Document) -> list[Row]:
                 for point in line["points"]
             ]
         case _:
-            return [dict(value) for value in answer["values"]]
+            return [dict(row) for row in answer[_ROWS.get(question, "values")]]
 
 
 def percentile_name(percentile: float) -> str:

@@ -76,8 +76,7 @@ class EstimatesTable:
         metric = self._collected.bundle.metric(closed.metric)
         content = table_of(closed.document, definition_of(metric)[:_DIGITS])
         try:
-            path = f"estimates/{closed.metric}/{name}"
-            await asyncio.to_thread(self._place.write, path, content)
+            await asyncio.to_thread(self._place.write, f"estimates/{closed.metric}/{name}", content)
         except StoreUnavailable as error:
             raise ConnectionError(str(error)) from error
         self._files_by_metric.setdefault(closed.metric, set()).add(name)

@@ -89,8 +89,7 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
             percentiles=(rule.percentile,) if rule.of == "percentile" else (),
         )
         trended_values = [] if rule.of == "percentile" else [rule.value or MEAN]
-        trended = await trend(query, metric.name, one_sided, trended_values)
-        [series] = trended.series
+        [series] = (await trend(query, metric.name, one_sided, trended_values)).series
         point = series.points[-1]
         stderr = None if rule.of == "share" else point.stderr
         numbers = point.share, point.low, point.high

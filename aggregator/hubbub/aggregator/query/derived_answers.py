@@ -198,8 +198,7 @@ async def figures_of(
 
     running = epoch_at(collected.now(), metric.epoch)
     closed = sum(collected.is_closed(metric, epoch) for epoch in selection.epochs)
-    question = ("figures", confidence, by_cohort, running, closed)
-    return await engine.cached(question, selection, make)
+    return await engine.cached(("figures", confidence, by_cohort, running, closed), selection, make)
 
 
 def _shifts_between(

@@ -350,8 +350,7 @@ class TotalsByEpoch:
         """Totals of all windows. Raises BatchTooSmall below the metric's minimum batch."""
         metric = selection.metric
         if selection.reports >= metric.fewest:
-            by_window = await self._shelf.read(selection.counted)
-            return SelectedTotals(selection, by_window, self.bundle)
+            return SelectedTotals(selection, await self._shelf.read(selection.counted), self.bundle)
         all_epochs = await self.find(metric.name, EpochRange(epochs="all"))
         terms, has_left = await self.terms(), bool(all_epochs.counted)
         remedy = ", or wait"

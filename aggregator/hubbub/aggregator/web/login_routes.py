@@ -108,8 +108,7 @@ def _no_login() -> Response:
 
 def _refusal_page(request: Request, error: HubbubError, return_path: str) -> Response:
     audit_facts(request).why = str(error)[:300]
-    status = 403 if isinstance(error, AccessRefused) else 503
-    return refused_page(status, str(error), return_path)
+    return refused_page(403 if isinstance(error, AccessRefused) else 503, str(error), return_path)
 
 
 def _own_page(return_path: str, pages: Collection[str]) -> str:

@@ -49,8 +49,7 @@ def worth_of(scores: Floats, parts: tuple[Floats, Floats]) -> Floats:
     if not hidden.any():
         return answer
     chances = _two_secrets_tail(scores[hidden], parts[0][hidden], parts[1][hidden])
-    worth = -ndtri(np.clip(chances, _MIN_CHANCE, 0.5))
-    answer[hidden] = np.minimum(scores[hidden], worth)
+    answer[hidden] = np.minimum(scores[hidden], -ndtri(np.clip(chances, _MIN_CHANCE, 0.5)))
     return answer
 
 

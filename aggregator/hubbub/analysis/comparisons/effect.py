@@ -178,8 +178,7 @@ def effects(control: ArmEstimate, other: ArmEstimate, confidence: float) -> list
         growth = np.zeros_like
     if control.ranks and other.ranks:
         arms = control.ranks, other.ranks
-        shifts = [_min_shift(*arms, each, confidence) for each in control.percentiles]
-        detectable = np.array(shifts)
+        detectable = np.array([_min_shift(*arms, each, confidence) for each in control.percentiles])
     else:
         detectable = _detectable(halves, reach, growth)
     return [

@@ -82,8 +82,7 @@ def draw_named_values(people: Counts, other: float, rng: Generator) -> Counts:
     """
     values = people.shape[-1]
     truthful = rng.binomial(people, 1 - values * other)
-    any_at_all = np.full(values, 1 / values)
-    return truthful + rng.multinomial((people - truthful).sum(axis=-1), any_at_all)
+    return truthful + rng.multinomial((people - truthful).sum(axis=-1), np.full(values, 1 / values))
 
 
 def holders(mechanism: AnyMechanism, people: People) -> Counts:
@@ -206,8 +205,7 @@ def vectors_of(space: Incidence, points: Counts) -> tuple[Counts, Counts]:
     """Canonical vectors of these points, and the place of the first 1 in each."""
     s, t = space.prime, space.dimensions
     remainders, pivots = points.copy(), np.zeros(len(points), dtype=np.int64)
-    size = s ** (t - 1)
-    sizes = np.full(len(points), size)
+    sizes = np.full(len(points), s ** (t - 1))
     while (later := remainders >= sizes).any():
         remainders[later] -= sizes[later]
         sizes[later] //= s

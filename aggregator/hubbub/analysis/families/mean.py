@@ -170,6 +170,5 @@ def _tail(mechanism: Meaning, estimate: float, stderr: float, totals: Totals) ->
     if totals.dummies:  # of many steps, which add so much that the sum is nearly normal
         return None
     place = round(_PLACES * min(max(estimate / max(reports, 1), 0.0), 1.0)) / _PLACES
-    value = mechanism.low + place * (mechanism.high - mechanism.low)
-    chances = one_hot_chances(mechanism, value)
+    chances = one_hot_chances(mechanism, mechanism.low + place * (mechanism.high - mechanism.low))
     return sum_tail(chances, np.array(_outputs(mechanism), dtype=np.float64), reports)

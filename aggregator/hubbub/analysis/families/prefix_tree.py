@@ -57,8 +57,7 @@ class Trees(Strings):
     def likely(
         self, tiers: Sequence[Tier], answer: Answer, false_share: float
     ) -> tuple[LikelyString, ...]:
-        found = likely_strings(_places(tiers), answer.found, false_share, answer.confidence)
-        return tuple(found)
+        return tuple(likely_strings(_places(tiers), answer.found, false_share, answer.confidence))
 
     def sums(self, mechanism: PrefixTree, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Supports of each place, between q and p of its group's reports."""

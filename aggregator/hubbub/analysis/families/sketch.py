@@ -143,8 +143,7 @@ class Sketches(Strings):
         if isinstance(mechanism, LocalHashing):
             by_bucket = bucket_holders(buckets, mechanism.width, people.counts, rng)
             return draw_named_values(by_bucket, float(mechanism.channel.q), rng).reshape(-1)
-        starts = mechanism.width * np.arange(mechanism.hashes)
-        places = (buckets + starts)[:, :, None]
+        places = (buckets + mechanism.width * np.arange(mechanism.hashes))[:, :, None]
         ones, reports = cohort_holders(mechanism.layout, places, people.counts, rng)
         return cohort_cells(reports, bit_counts(ones, reports[:, None], mechanism.channel, rng))
 

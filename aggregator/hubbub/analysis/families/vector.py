@@ -148,8 +148,7 @@ class Vectors(Family):
 
     def draw(self, mechanism: VectorCodes, people: People, rng: Generator) -> Counts:
         """Draws how often each word is sent, with the metric's real books."""
-        values = np.array(people.values, dtype=np.float64)
-        vectors = np.repeat(values, people.counts, axis=0)
+        vectors = np.repeat(np.array(people.values, dtype=np.float64), people.counts, axis=0)
         units = unit_of(vectors / mechanism.max_length, rng)
         books, places = drawn_words(mechanism, len(units), rng)
         cells = np.zeros((mechanism.books, mechanism.words), dtype=np.int64)

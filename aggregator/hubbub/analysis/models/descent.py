@@ -83,8 +83,7 @@ def moments_of(
     squares = np.diag(moments) / mechanism.dimensions / mechanism.reach**2
     coins = np.maximum(squares - mean**2, 0.0) / (people - 1)
     # Reports by one book share its words, and err together.
-    shared = books_variance(mechanism, by_book, sent, people**2 * coins)
-    variances = coins + shared / people**2
+    variances = coins + books_variance(mechanism, by_book, sent, people**2 * coins) / people**2
     longer = mechanism.along - 1
     is_clear = abs(longer) > _MIN_LONGER
     across = 1 - centre_square(mechanism)
@@ -336,8 +335,7 @@ def averaged(
     are those of at least one round after that of columns, in order, by `codes`.
     """
     final, size = averaged_weights(states), len(centre) + 1
-    ratio = along_over_across(codes)
-    spread = variances_of(kind, states, final, size, ratio).reshape(-1, size)
+    spread = variances_of(kind, states, final, size, along_over_across(codes)).reshape(-1, size)
     # From coordinates around the estimated centre to those around 0.
     rows = final.reshape(-1, size)
     rows[:, -1] -= rows[:, :-1] @ centre
@@ -367,8 +365,7 @@ def gradients(kind: ModelKind, columns: Floats, labels: Floats, weights: Floats)
 
     `columns` are centred, with a last column of ones; `labels` are in [0, 1], or places of classes.
     """
-    size = columns.shape[1]
-    score = columns @ weights.reshape(-1, size).T
+    score = columns @ weights.reshape(-1, columns.shape[1]).T
     lengths = np.linalg.norm(columns, axis=1, keepdims=True)
     if kind == "softmax":
         errors = foretold(kind, score)

@@ -212,8 +212,7 @@ class IndexRanks:
         part = min(max(int(np.searchsorted(self.shares, share)), 1), parts)
         score = partial(self._deviation, share)
         low = bisect_left(range(1, part), -reach, key=score)
-        edge_above = bisect_right(range(part, parts), reach, key=score)
-        return low, part + edge_above
+        return low, part + bisect_right(range(part, parts), reach, key=score)
 
     def share_reach(self, confidence: float) -> float:
         """Number of standard errors, fewer by a fit."""

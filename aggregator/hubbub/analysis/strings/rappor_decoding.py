@@ -209,8 +209,7 @@ def _fitted_amounts(fit_result: Fit) -> Floats:
     errors *= np.sqrt(fit_result.squares / fit_result.freedom)
     values, stderrs = fit_result.estimates.copy(), fit_result.stderrs.copy()
     values[fit_result.fitted] = amounts[:-1]
-    strings_fitted = fit_result.fitted[indices[:-1]]
-    stderrs[strings_fitted] = errors
+    stderrs[fit_result.fitted[indices[:-1]]] = errors
     # A column that the constraint set to 0 keeps its own score, since it is part of the evidence.
     scores = np.where(values > 0, values, fit_result.estimates) / stderrs
     return np.minimum(np.maximum(values, 0.0), shrunk(scores) * stderrs)

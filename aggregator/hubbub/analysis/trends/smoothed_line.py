@@ -332,8 +332,7 @@ def known_variances(
     numbers = np.array(reports, dtype=np.float64)
     levels = np.clip([point.estimate for point in points], *ends)
     unit_variances = np.array([point.stderr for point in points]) ** 2 * numbers
-    powers = np.vander(levels, 3)
-    parabola = np.linalg.lstsq(powers, unit_variances, rcond=1e-9)[0]
+    parabola = np.linalg.lstsq(np.vander(levels, 3), unit_variances, rcond=1e-9)[0]
     kernel = np.ones(min(2 * _AROUND + 1, len(levels)))
     smoothed = np.convolve(levels * numbers, kernel, "same") / np.convolve(numbers, kernel, "same")
     fit_values = np.vander(smoothed, 3) @ parabola

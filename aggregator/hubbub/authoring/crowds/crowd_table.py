@@ -135,8 +135,7 @@ def _plan_table(
     if "sizes" in shape:
         noisy = promise.noise or table.get("dummies") == NOISE
         ways = shape.get("ways", len(shape["sizes"]) if noisy else 2)
-        shape_parameters = {**shape, "ways": ways}
-        planned = planned_geometry(CROWD_PARTS, shape_parameters, table, promise, accountant)
+        planned = planned_geometry(CROWD_PARTS, {**shape, "ways": ways}, table, promise, accountant)
         return replace(planned, parameters={"ways": ways} if noisy and "ways" not in shape else {})
     if "dimensions" in shape:
         return planned_vectors(shape["dimensions"], table, promise, accountant)
