@@ -36,7 +36,7 @@ async ([signed, shuffler, seconds]) => {
 KNOWN_ANSWERS = ROOT / "tests" / "proofs" / "vectors" / "wire" / "asking.json"
 # Everything that a page can forbid, and still run its own scripts.
 POLICY = (
-    "default-src 'none'; script-src 'self'; connect-src *; style-src 'none';"
+    "default-src 'none'; script-src 'self'; connect-src *; style-src 'none'; img-src data:;"
     " require-trusted-types-for 'script'; trusted-types 'none'"
 )
 
