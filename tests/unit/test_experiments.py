@@ -21,7 +21,7 @@ from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, UnknownMe
 from hubbub.signing.metric_changes import refuse_changes
 from hubbub.signing.sign_bundle import sign_notice
 from hubbub.signing.testing import make_bundle
-from tests.support.bundles import DAY
+from tests.support.bundles import DAY, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.client_parts import drawn_reports
 from tests.support.devices import idle_client
@@ -172,6 +172,23 @@ def test_a_report_names_its_arm_until_the_operator_stops_an_arm(tmp_path: Path) 
         client = _of_arm(bundle, arm, sign_notice(stop, SIGNING))
         assert client.arm("new_menu") == "new"
         assert _stream(client) == "saved"
+
+
+@pytest.mark.parametrize("earlier", [("--stop", "new_menu.control"), ()])
+def test_no_notice_stops_every_arm(
+    earlier: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = CATALOG if earlier else CATALOG.replace("control = 1", "control = 0")
+    signed = make_signed(tmp_path, text, start=20_000 * DAY)
+    out = tmp_path / "notice.hubbub"
+    make = ["notice", "make", "--keys", str(signed.keys), "--bundle", str(signed.path)]
+    make += ["--out", str(out)]
+    assert not earlier or main([*make, *earlier]) == 0
+    former = out.exists() and out.read_bytes()
+    assert main([*make, "--stop", "new_menu.new"]) == 2
+    assert "lift one with --lift new_menu.ARM, or stop the metrics" in capsys.readouterr().err
+    assert former == (out.exists() and out.read_bytes())
+    assert main([*make, "--stop", "saved"]) == 0
 
 
 def test_an_opted_out_person_is_in_no_experiment(

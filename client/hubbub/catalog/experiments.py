@@ -93,7 +93,10 @@ class Experiment:
         return {arm: (arm,) for arm in self.arms}
 
     def live_arms(self, stopped: Collection[str]) -> list[str]:
-        """The arms with a weight that the notice does not stop; `stopped` has "EXPERIMENT.ARM"."""
+        """The arms with a weight that the notice does not stop; `stopped` has "EXPERIMENT.ARM".
+
+        If it stops them all, which `hubbub notice make` refuses, devices get the first.
+        """
         live = [arm for arm, weight in self.arms.items() if weight]
         return [arm for arm in live if f"{self.name}.{arm}" not in stopped] or live[:1]
 

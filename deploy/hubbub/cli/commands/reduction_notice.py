@@ -94,6 +94,12 @@ def _make(options: MakeOptions) -> None:
             f"{out}: signed with another key, {to_text(former.operator)}; give the folder "
             "of the operator's newest key: --keys"
         )
+    for experiment in bundle.experiments.values():
+        if {f"{experiment.name}.{arm}" for arm in experiment.live_arms(())} <= notice.stopped(now):
+            raise BadParameter(
+                f"{experiment.name}: the notice would stop every arm, and devices need one; lift "
+                f"one with --lift {experiment.name}.ARM, or stop the metrics of the experiment"
+            )
     signed = sign_notice(notice, signing)
     if bundle.log:
         folder = options.log or path.with_name(LOG)
