@@ -282,8 +282,7 @@ def _ratio_variances(
     if denominator < 1 and size > 2:  # noqa: PLR2004 others have none of both
         base[2:] = 0
     rest, others = base - first, 1 - base
-    centred = first - first.mean(), base - base.mean()
-    coins = coin_variances(_row_mechanism(plan_row), 1, *centred)
+    coins = coin_variances(_row_mechanism(plan_row), 1, first - first.mean(), base - base.mean())
     step = denominator * (first - rest / rest.sum())
     start = denominator * rest / rest.sum() + (1 - denominator) * others / max(others.sum(), 1.0)
     cubic = np.append(coins @ start, 0.0) + np.append(0.0, coins @ step)

@@ -152,8 +152,7 @@ def largest_local(crowd: ShuffledEpoch, central: float, delta: float) -> float:
         return keeps(replace(crowd, epsilon_local=epsilon), central, delta)
 
     def log_excess(epsilon: float) -> float:
-        counts = _counts_of(replace(crowd, epsilon_local=epsilon), delta)
-        return log(counts.delta(central) / delta)
+        return log(_counts_of(replace(crowd, epsilon_local=epsilon), delta).delta(central) / delta)
 
     most = crowd.epsilon_local
     low, high, close = min(central, most), most, 5e-4

@@ -24,8 +24,7 @@ _LEAST = 1e-12
 
 def final_sentence(document: Document) -> str:
     """Says that epochs of an answer still accept reports; "" if it is final or has no epochs."""
-    final = document.get("final", True)
-    return "" if final else "not final: these epochs still accept reports"
+    return "" if document.get("final", True) else "not final: these epochs still accept reports"
 
 
 def judged_sentences(document: Document, level: str) -> list[str]:

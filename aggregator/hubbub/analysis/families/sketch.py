@@ -161,8 +161,7 @@ def buckets(mechanism: Sketch, totals: Totals) -> tuple[Floats, Floats]:
         reports, supports = cells.sum(axis=1), cells
     else:
         reports = cells.sum(axis=1)
-        signed = cells[:, ::2] - cells[:, 1::2]
-        supports = (reports[:, None] + walsh_hadamard(signed)) // 2
+        supports = (reports[:, None] + walsh_hadamard(cells[:, ::2] - cells[:, 1::2])) // 2
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
     return (supports - reports[:, None] * q) / (p - q), reports.astype(np.float64)
 

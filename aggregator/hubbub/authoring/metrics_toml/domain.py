@@ -34,8 +34,7 @@ def table_with_domain(table: dict[str, Any], complain: Complain) -> dict[str, An
 
 def has_number(mechanism: Any, field: str) -> bool:
     """Whether a mechanism has a number of this name: `steps` is one, and a list of a funnel."""
-    is_registered = isinstance(mechanism, str) and mechanism in REGISTRY
-    return is_registered and field in parameters(mechanism)
+    return isinstance(mechanism, str) and mechanism in REGISTRY and field in parameters(mechanism)
 
 
 def ranges_of(table: Any) -> dict[str, PartRange]:

@@ -276,8 +276,7 @@ def append(
 
 def prove_bundle(log: ReadLog) -> LogProof:
     """Proves the log's last entry, a bundle, to devices that had any earlier bundle."""
-    last = len(log.leaves) - 1
-    return prove(log.leaves, last, log.checkpoint, bundle_sizes(log.entries[:-1]))
+    return prove(log.leaves, len(log.leaves) - 1, log.checkpoint, bundle_sizes(log.entries[:-1]))
 
 
 def folder_fetch(folder: Path) -> Fetch:
