@@ -187,9 +187,5 @@ class TotalsWriter:
 
 def _agree(live: WindowTotals, in_file: WindowTotals) -> bool:
     """Whether a file agrees with everything that Redis still has."""
-    same = (live.counted, live.dummies, live.last) == (
-        in_file.counted,
-        in_file.dummies,
-        in_file.last,
-    )
-    return same and (not live.cells.size or live.cells.tolist() == in_file.cells.tolist())
+    same_cells = not live.cells.size or live.cells.tolist() == in_file.cells.tolist()
+    return live.state == in_file.state and same_cells

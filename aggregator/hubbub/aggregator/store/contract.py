@@ -131,6 +131,11 @@ class WindowTotals:
     dummies: int = 0
     last: bytes = b""
 
+    @property
+    def state(self) -> tuple[int, int, bytes]:
+        """Equal for the same totals in Redis and in a file, whichever of them has the cells."""
+        return self.counted, self.dummies, self.last
+
 
 class TotalsReader(Protocol):
     """Read access to totals per window."""

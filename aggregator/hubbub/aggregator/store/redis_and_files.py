@@ -32,14 +32,9 @@ class FiledStore:
         Raises TotalsUnreadable if a file that Redis relies on is missing, damaged or another.
         """
         totals = dict(zip(windows, await self._redis.read(windows), strict=True))
-        windows_in_files = [
-            w
-            for w, stored in totals.items()
-            if not stored.cells.size and stored.counted + stored.dummies
-        ]
-        unknown = [
-            w for w, stored in totals.items() if not stored.cells.size and w not in windows_in_files
-        ]
+        empty = [w for w, stored in totals.items() if not stored.cells.size]
+        windows_in_files = [w for w in empty if totals[w].counted + totals[w].dummies]
+        unknown = [w for w in empty if w not in windows_in_files]
         if unknown:
             forgotten = await self._deleted_windows()
             unknown = [window for window in unknown if window not in forgotten]
@@ -47,7 +42,7 @@ class FiledStore:
         for window, content in zip(
             windows_in_files, await self._files.content(windows_in_files), strict=True
         ):
-            if _state(content) != _state(totals[window]):
+            if content.state != totals[window].state:
                 problem = "another state of them" if content.counted else "no file of them"
                 raise TotalsUnreadable(
                     f"the totals of {window.name} were moved from Redis to "
@@ -107,7 +102,3 @@ class FiledStore:
         """Windows whose totals were deleted, even if files still exist."""
         laws = await self._redis.report_counts()
         return frozenset(window for window, terms in laws.items() if terms.get(DELETED))
-
-
-def _state(totals: WindowTotals) -> tuple[int, int, bytes]:
-    return totals.counted, totals.dummies, totals.last
