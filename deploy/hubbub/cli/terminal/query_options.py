@@ -178,8 +178,8 @@ class AnswerOptions:
         parse=parse_epochs,
     )
     epochs: str | None = option(
-        "epochs of the answer: newest (without --last), closed, all, today, yesterday, a day such "
-        "as 2026-11-22, a range A..B, a list A,B, or numbers",
+        "epochs of the answer: newest (without --last; trend: all), closed, all, today, yesterday, "
+        "a day such as 2026-11-22, a range A..B, a list A,B, or numbers",
         other_name="--epoch",
         exclusive=_WINDOW,
         parse=parse_epochs,
