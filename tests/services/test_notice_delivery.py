@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.authoring import Catalog
 from hubbub.cli.main import main
-from hubbub.client import Client, FolderState, MemoryState, Outcome, State, Transport, transport_to
+from hubbub.client import Client, FolderState, MemoryState, Outcome, State, transport_to
 from hubbub.installation.local_run import LocalRun, Ports
 from tests.conftest import CatalogFiles
 from tests.support.law_terms import total_counts
@@ -52,13 +52,10 @@ def _fetched(run: LocalRun, tag: str = "") -> tuple[int, str, bytes]:
     return result
 
 
-def _transport(run: LocalRun, protocol: str) -> Transport:
-    address = run.bundle.shuffler if protocol == "grpc" else f"https://{run.http_door}"
-    return transport_to(address, roots=run.bundle.roots)
-
-
 def _client(run: LocalRun, protocol: str, state: State | None = None) -> Client:
-    return Client(run.bundle, state or MemoryState(), _transport(run, protocol), hold_seconds=None)
+    address = run.bundle.shuffler if protocol == "grpc" else f"https://{run.http_door}"
+    transport = transport_to(address, roots=run.bundle.roots)
+    return Client(run.bundle, state or MemoryState(), transport, hold_seconds=None)
 
 
 def test_a_notice_stops_and_restarts_a_metric_without_an_app_release(

@@ -172,12 +172,9 @@ def test_values_become_estimates_near_the_truth(run: LocalRun) -> None:
     by_name = {metric.name: metric for metric in metrics(run.endpoints).metrics}
     assert [epoch.epoch for epoch in by_name["theme"].epochs] == list(estimates.epochs)
     assert list(by_name["editor"].epochs) == []
-    assert _too_late(run) == [Reason.REASON_EXPIRED], "a closed window takes no more"
-
-
-def _too_late(run: LocalRun) -> list[int]:
-    answer = _submit(run, SubmitRequest(reports=[_sealed(run.bundle, "theme", b"\1")]))
-    return [refusal.reason for refusal in answer.refused]
+    late = _submit(run, SubmitRequest(reports=[_sealed(run.bundle, "theme", b"\1")]))
+    [refusal] = late.refused
+    assert refusal.reason == Reason.REASON_EXPIRED, "a closed window takes no more"
 
 
 @pytest.mark.thorough

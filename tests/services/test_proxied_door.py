@@ -19,7 +19,7 @@ from hubbub.installation.child_process import Child, free_port
 from hubbub.runtime.http import proxy_header
 from hubbub.runtime.rpc.rate_limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
-from tests.services.test_http_door import TYPE, Door, Opening, leaves_no_ticket
+from tests.services.test_http_door import TYPE, Opening, leaves_no_ticket
 from tests.support.waiting import eventually, eventually_async
 
 _PAGE: Final = Path(__file__).parents[2] / "docs/operate/proxy.md"
@@ -163,7 +163,7 @@ async def test_connections_of_one_address_are_limited_also_behind_a_proxy(
             reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
             opened.append((reader, writer))
             writer.write(header)
-            await _open(door, min(len(opened), 3))
+            await eventually_async(lambda: door.lines._number == min(len(opened), 3))
         await door.has("gave_way", 1)
         assert await opened[0][0].read() == b""
         for reader, writer in opened[1:]:
@@ -185,7 +185,3 @@ async def test_a_server_closed_at_once_releases_its_address(
 
         await eventually_async(opens_again, although=(ServiceUnavailable,))
         assert b"200 OK" in await door.response_bytes(HEADER + HEALTH)
-
-
-async def _open(door: Door, number: int) -> None:
-    await eventually_async(lambda: door.lines._number == number)

@@ -5,13 +5,13 @@ import ssl
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import grpc
 import pytest
 
-from hubbub.client import SealedReport, Transport, transport_to
+from hubbub.client import SealedReport, transport_to
 from hubbub.installation.certificate_authorities import write_certificates
 from hubbub.wire.v1.services_pb2 import SubmitResponse
 from tests.support.http_shuffler import HttpShuffler
@@ -102,11 +102,6 @@ def _over_grpc(tls: Path) -> Iterator[int]:
     server.stop(None).wait()
 
 
-def _visit(transport: Transport) -> None:
-    assert transport.submit(REPORTS, HANG_SECONDS).results == [None]
-    transport.close()
-
-
 @pytest.mark.parametrize("serving", [_over_http, _over_grpc])
 def test_a_device_resumes_no_session_that_a_server_offers(serving: object, tmp_path: Path) -> None:
     write_certificates(tmp_path / "tls", {})
@@ -117,7 +112,8 @@ def test_a_device_resumes_no_session_that_a_server_offers(serving: object, tmp_p
         relay = Relay(port)
         for _ in range(3):
             address = f"127.0.0.1:{relay.port}"
-            _visit(transport_to(address, roots=roots, transport=way))
+            with closing(transport_to(address, roots=roots, transport=way)) as transport:
+                assert transport.submit(REPORTS, HANG_SECONDS).results == [None]
         # That this would be seen: whoever keeps a session says so at once.
         trust = ssl.create_default_context(cadata=roots)
         trust.set_alpn_protocols(["h2"])

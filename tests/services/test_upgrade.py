@@ -57,11 +57,6 @@ def servers(home: Path) -> Iterator[dict[str, str]]:
         server.stop()
 
 
-def _windows(terms: dict[str, Any]) -> dict[Window, Any]:
-    split = ((name.rpartition(":"), counts) for name, counts in terms.items())
-    return {Window(stream, int(epoch)): counts for (stream, _, epoch), counts in split}
-
-
 async def test_an_upgrade_loses_nothing_of_both_redis(
     home: Path, recorded: Any, servers: dict[str, str]
 ) -> None:
@@ -70,7 +65,9 @@ async def test_an_upgrade_loses_nothing_of_both_redis(
     store = RedisStore(totals)
     pool = await Pool(pools).report_counts()
     counted = await store.counted(bundle.streams)
-    for window, expected in _windows(recorded["counts"]).items():
+    for name, expected in recorded["counts"].items():
+        stream, _, epoch = name.rpartition(":")
+        window = Window(stream, int(epoch))
         terms = pool[window]
         assert (terms["acknowledged"], terms["pooled"]) == (
             expected["acknowledged"],
@@ -80,7 +77,8 @@ async def test_an_upgrade_loses_nothing_of_both_redis(
         assert terms["acknowledged"] == terms["pooled"] + counted[window].reports
         # What waits can be delivered and counted: it opens with the keys that were kept.
         mechanism = bundle.metric_of(window.stream).randomizer
-        waiting = await _pooled(servers["shuffler"], window)
+        async with Redis.from_url(servers["shuffler"]) as client:
+            waiting = list(await client.smembers(f"shuffler:pool:{{{name}}}"))
         assert len(waiting) == expected["pooled"]
         private = _key_of(home, bundle, window)
         for sealed in waiting:
@@ -105,11 +103,6 @@ def _key_of(home: Path, bundle: Bundle, window: Window) -> PrivateKey:
     assert public is not None
     opening_keys = read_opening_keys(home / "keys" / "opening.keys.json")
     return next(key for key in opening_keys if key.id == public.id).load()
-
-
-async def _pooled(url: str, window: Window) -> list[Any]:
-    async with Redis.from_url(url) as client:
-        return list(await client.smembers(f"shuffler:pool:{{{window.stream}:{window.epoch}}}"))
 
 
 def test_a_device_continues_with_its_budget_and_waiting_reports(home: Path, recorded: Any) -> None:

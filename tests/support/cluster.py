@@ -143,8 +143,10 @@ class Cluster:
             node.kill()
 
     def _settled(self, node: Node) -> bool:
-        ok = b"cluster_state:ok" in node.ask("CLUSTER", "INFO")
-        return ok and len(_settled_nodes(node)) == len(self.nodes) and _follows(node)
+        is_ok = b"cluster_state:ok" in node.ask("CLUSTER", "INFO")
+        role = node.ask("ROLE")
+        follows = role[0] == b"master" or role[3] == b"connected"
+        return bool(is_ok and len(_settled_nodes(node)) == len(self.nodes) and follows)
 
     def _start(self) -> Node:
         port = free_port(BUS)
@@ -180,11 +182,6 @@ class Cluster:
 def _settled_nodes(node: Node) -> list[bytes]:
     lines = node.ask("CLUSTER", "NODES").splitlines()
     return [line for line in lines if b"handshake" not in line]
-
-
-def _follows(node: Node) -> bool:
-    role = node.ask("ROLE")
-    return bool(role[0] == b"master" or role[3] == b"connected")
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import hashlib
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -134,18 +133,15 @@ def test_a_tier_whose_fewer_words_reveal_more_is_refused(tmp_path: Path) -> None
     largest = read_with_promises(path).metrics["churn"]
     assert largest.epsilon > 2.5
     assert promise_epsilon_of(largest) <= 1.089
-    assert promise_epsilon_of(replace(largest, **_fields_at(2.5, largest))) > 1.089
+    parameters = {"dimensions": 4, **pool_for(2.5)}
+    limits = replace(largest.limits, lifetime_epsilon=2.5)
+    larger = replace(largest, epsilon=2.5, parameters=parameters, limits=limits)
+    assert promise_epsilon_of(larger) > 1.089
     path.write_text(text.replace("crowd = 300", "crowd = 300\nepsilon = 2.5"))
     with pytest.raises(CatalogInvalid, match=r"2\.5 makes books of fewer words, .* 2\.51 does"):
         read_with_promises(path)
     path.write_text(text.replace("crowd = 300", "crowd = 300\nepsilon = 2.4"))
     assert promise_epsilon_of(read_with_promises(path).metrics["churn"]) <= 1.089
-
-
-def _fields_at(epsilon: float, metric: Metric) -> dict[str, Any]:
-    parameters = {"dimensions": 4, **pool_for(epsilon)}
-    limits = replace(metric.limits, lifetime_epsilon=epsilon)
-    return {"epsilon": epsilon, "parameters": parameters, "limits": limits}
 
 
 def test_a_model_in_a_crowd_has_twelve_rounds_by_default(tmp_path: Path) -> None:
