@@ -10,6 +10,7 @@ import secrets
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ _RELOAD_SECONDS: Final = 30.0
 # limit would fail on a busy one.
 _START_SECONDS: Final = 300.0
 _PROBE_SECONDS: Final = 0.02
-_C_LIBRARY: Final = ctypes.CDLL(None)
+_C_LIBRARY: Final[Any] = None if sys.platform == "win32" else ctypes.CDLL(None)
 _PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 Handler = Callable[[int, FrameType | None], None]

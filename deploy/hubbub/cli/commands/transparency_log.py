@@ -50,11 +50,6 @@ def _read_key(option: str, text: str, kind: bytes = ED25519) -> NoteKey:
         raise BadParameter(f"{option} is not NAME+ID+KEY as {maker} prints it: {error}") from error
 
 
-def _read_witnesses(option: str, texts: tuple[str, ...]) -> tuple[NoteKey, ...]:
-    """Reads the witnesses' keys, each once."""
-    return tuple(_read_key(option, text, COSIGNATURE) for text in dict.fromkeys(texts))
-
-
 def _bundle_option(text: str) -> Any:
     """The option for a bundle, which names its log."""
     return option(text, default=Path(), exclusive=_ORIGIN)
@@ -99,7 +94,9 @@ def _audit(
         "witness that must have cosigned the checkpoint, as hubbub keys witness prints it "
         "(repeatable)",
         metavar="NAME+ID+KEY",
-        read=_read_witnesses,
+        read=lambda option, texts: tuple(
+            _read_key(option, text, COSIGNATURE) for text in dict.fromkeys(texts)
+        ),
     ),
     witnesses: int | None = option("number of required witnesses (all of them)", metavar="N"),
 ) -> int:
