@@ -78,7 +78,7 @@ async def test_an_upgrade_loses_nothing_of_both_redis(
         # What waits can be delivered and counted: it opens with the keys that were kept.
         mechanism = bundle.metric_of(window.stream).randomizer
         async with Redis.from_url(servers["shuffler"]) as client:
-            waiting = list(await client.smembers(f"shuffler:pool:{{{name}}}"))
+            waiting: list[Any] = [*await client.smembers(f"shuffler:pool:{{{name}}}")]
         assert len(waiting) == expected["pooled"]
         private = _key_of(home, bundle, window)
         for sealed in waiting:
