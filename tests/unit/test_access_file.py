@@ -75,7 +75,7 @@ def test_fields_of_the_access_file_are_read_and_missing_ones_have_defaults(tmp_p
         (
             'role = "publisher"',
             'certificates = ["ana"]',
-            "certificates no longer exists: .*keys token",
+            "certificates no longer exists; delete it: .*keys token",
         ),
     ],
 )

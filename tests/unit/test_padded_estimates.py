@@ -242,7 +242,7 @@ def test_answers_and_honesty_flags_account_for_dummies() -> None:
 
 def test_a_mechanism_without_single_values_has_no_dummies() -> None:
     oue = build("unary.oue", epsilon=1.0, categories=4)
-    with pytest.raises(ShapeMismatch, match="each dummy has one value"):
+    with pytest.raises(ShapeMismatch, match="no single value, but each dummy has one"):
         oue.estimate(Totals(cells=[1, 2, 3, 4], reports=10, dummies=5))
 
 
