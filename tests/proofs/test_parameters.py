@@ -235,7 +235,7 @@ def test_mechanisms_are_found_by_their_parameters() -> None:
 
 def test_dummies_hold_one_value_each() -> None:
     layout = BitVector(3)
-    with pytest.raises(ShapeMismatch, match="each dummy has one value"):
+    with pytest.raises(ShapeMismatch, match="no single value, but each dummy has one"):
         Totals(cells=[1, 1, 1], reports=3, dummies=1).check(layout)
 
 

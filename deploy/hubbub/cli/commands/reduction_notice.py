@@ -94,12 +94,7 @@ def _make(options: MakeOptions) -> None:
             f"{out}: signed with another key, {to_text(former.operator)}; give the folder "
             "of the operator's newest key: --keys"
         )
-    for experiment in bundle.experiments.values():
-        if {f"{experiment.name}.{arm}" for arm in experiment.live_arms(())} <= notice.stopped(now):
-            raise BadParameter(
-                f"{experiment.name}: the notice would stop every arm, and devices need one; lift "
-                f"one with --lift {experiment.name}.ARM, or stop the metrics of the experiment"
-            )
+    _refuse_no_arm(bundle, notice.stopped(now))
     signed = sign_notice(notice, signing)
     if bundle.log:
         folder = options.log or path.with_name(LOG)
@@ -175,6 +170,15 @@ def _chances(options: MakeOptions, bundle: Bundle) -> dict[str, float]:
                 f"raises it; lift it with --lift {name}"
             )
     return chances
+
+
+def _refuse_no_arm(bundle: Bundle, stopped: set[str]) -> None:
+    for experiment in bundle.experiments.values():
+        if {f"{experiment.name}.{arm}" for arm in experiment.live_arms(())} <= stopped:
+            raise BadParameter(
+                f"{experiment.name}: the notice would stop every arm, and devices need one; lift "
+                f"one with --lift {experiment.name}.ARM, or stop the metrics of the experiment"
+            )
 
 
 def _sampling_of(bundle: Bundle, name: str) -> float:
