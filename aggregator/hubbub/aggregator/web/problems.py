@@ -34,7 +34,7 @@ def refused_page(status: int, message: str, return_path: str) -> HTMLResponse:
 
 
 def _page(status: int, heading: str, message: str, return_path: str, label: str) -> HTMLResponse:
-    page = _PAGE.format(heading=heading, said=escape(message) + ".", to=return_path, next=label)
+    page = _PAGE.format(heading=heading, reason=escape(message) + ".", to=return_path, next=label)
     return HTMLResponse(page, status, {"cache-control": "no-store"})
 
 

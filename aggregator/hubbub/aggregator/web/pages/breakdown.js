@@ -60,11 +60,11 @@ async function show(answer) {
   const fold = answer.values.length > RANGES && answer.parts.some((part) => part.percentiles.length);
   const values = answer.values.filter((value) => value.stands_out || !fold);
   const leftOut = answer.values.length - values.length;
-  const left = leftOut ? ` Left out: ${several(leftOut, "range")} that ${leftOut === 1 ? "does" : "do"} not.` : "";
+  const leftOutText = leftOut ? ` Left out: ${several(leftOut, "range")} that ${leftOut === 1 ? "does" : "do"} not.` : "";
   const missing = unansweredParts(answer);
   const shareNote = " Shares are of a part’s reports; differences of the population that they are from.";
   $("broken").replaceChildren(
-    h("p", {}, `${summary}${left}${missing}${shareNote}${notesText(answer)}${noticeText(answer)}`),
+    h("p", {}, `${summary}${leftOutText}${missing}${shareNote}${notesText(answer)}${noticeText(answer)}`),
     ...answer.parts
       .map((part) => [printable(part.part), textOf(part)])
       .filter(([, percentiles]) => percentiles)
