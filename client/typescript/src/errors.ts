@@ -23,12 +23,23 @@ export class BundleRefused extends HubbubError {
 /** The bundle has no metric of this name, or one that this version cannot report. */
 export class UnknownMetric extends HubbubError {
   override readonly name = "UnknownMetric";
+
+  /** missing: what the bundle has not by this name; undefined if this version cannot report it. */
+  constructor(
+    message: string,
+    readonly missing?: "metric" | "model",
+  ) {
+    super(message);
+  }
 }
 
 /** A value that the metric does not have. */
 export class ValueOutOfDomain extends HubbubError {
   override readonly name = "ValueOutOfDomain";
 }
+
+/** A value that is not one of the metric's list. */
+export class NotListed extends ValueOutOfDomain {}
 
 /** A submission was not delivered; the same bytes may be delivered later. */
 export class TryAgain extends HubbubError {

@@ -128,10 +128,15 @@ export async function openBundle(bundleBytes: Bytes, operator: string | null): P
  *
  * @throws UnknownMetric there is no such metric, or this version cannot report it.
  */
-export function metricOf(bundle: Bundle, name: string, kind = "metric"): Metric {
+export function metricOf(
+  bundle: Bundle,
+  name: string,
+  kind: "metric" | "model" = "metric",
+): Metric {
   const metric = bundle.metrics.get(name);
   if (metric) return metric;
-  throw bundle.unknown.get(name) ?? new UnknownMetric(`the bundle has no ${kind} of this name`);
+  const message = `the bundle has no ${kind} of this name`;
+  throw bundle.unknown.get(name) ?? new UnknownMetric(message, kind);
 }
 
 /** The key that signed the bundle, in base64. */

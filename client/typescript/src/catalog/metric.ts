@@ -1,5 +1,5 @@
 /** Metrics: the questions of a bundle, and each question's streams with their randomizers. */
-import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
+import { NotListed, UnknownMetric, ValueOutOfDomain } from "../errors.js";
 import { load } from "../loading.js";
 import { mechanismOf } from "../mechanisms/preloaded.js";
 import type { BitSource } from "../mechanisms/random_bits.js";
@@ -350,7 +350,8 @@ async function coder(name: string, entry: Table, randomizer: Randomizer): Promis
     try {
       return code(value);
     } catch (error) {
-      throw new ValueOutOfDomain(`metric "${name}": ${readable(error)}`);
+      const WrongValue = error instanceof NotListed ? NotListed : ValueOutOfDomain;
+      throw new WrongValue(`metric "${name}": ${readable(error)}`);
     }
   };
 }

@@ -1,5 +1,5 @@
 /** Sets of listed values, for the mechanism `privset`. As client/hubbub/catalog/values/sets_and_vectors.py. */
-import { ValueOutOfDomain } from "../errors.js";
+import { NotListed, ValueOutOfDomain } from "../errors.js";
 import { placeOf } from "./values.js";
 
 const OTHER_VALUE = "other";
@@ -21,7 +21,7 @@ export function setCode(values: readonly string[], value: unknown, other: boolea
     let place = placeOf(values, member);
     if (place < 0 && other && typeof member === "string") place = placeOf(values, OTHER_VALUE);
     if (place < 0) {
-      throw new ValueOutOfDomain(`a member of the set is not one of its ${values.length} values`);
+      throw new NotListed(`a member of the set is not one of its ${values.length} values`);
     }
     code |= 1n << BigInt(place);
   }

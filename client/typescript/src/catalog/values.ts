@@ -2,7 +2,7 @@
  * Converts an app's values into the form that mechanisms take. As Metric.code of
  * client/hubbub/catalog.
  */
-import { ValueOutOfDomain } from "../errors.js";
+import { NotListed, ValueOutOfDomain } from "../errors.js";
 
 type PlainValue = string | number | bigint | boolean;
 
@@ -39,13 +39,13 @@ export function placeOf(values: readonly string[], value: unknown): number {
   return values.indexOf(typeof value === "boolean" ? String(value) : (value as string));
 }
 
-/**
- * The index of a listed value.
- *
- * @throws ValueOutOfDomain it is not listed.
- */
+/** The index of a listed value. @throws NotListed it is not listed, or missing. */
 export function listedPlace(values: readonly string[], value: unknown): number {
   const place = placeOf(values, value);
-  if (place < 0) throw new ValueOutOfDomain(`the value is not one of its ${values.length} values`);
+  if (place < 0) {
+    const problem =
+      (value ?? null) === null ? "no value was given; it has" : "the value is not one of its";
+    throw new NotListed(`${problem} ${values.length} values`);
+  }
   return place;
 }

@@ -1,7 +1,7 @@
 /** Hints for developers about an unknown name or value: the known ones. */
 
 import type { Metric } from "../catalog/metric.js";
-import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
+import { NotListed, UnknownMetric, ValueOutOfDomain } from "../errors.js";
 import { readable } from "./background.js";
 import type { Diagnostics } from "./diagnostics.js";
 import type { Outcome } from "./outcome.js";
@@ -22,12 +22,7 @@ export function mistakeOf(
   isStrict: boolean,
   diagnostics: Diagnostics,
 ): Outcome {
-  const error =
-    thrown instanceof UnknownMetric
-      ? withNames(thrown, metrics)
-      : value === undefined || value === null
-        ? withoutValue(thrown)
-        : thrown;
+  const error = thrown instanceof UnknownMetric ? withNames(thrown, metrics) : thrown;
   const mistake =
     error instanceof UnknownMetric
       ? "unknown_metric"
@@ -41,13 +36,6 @@ export function mistakeOf(
   const metricName = metrics.has(metric) ? metric : "";
   diagnostics.warnOnce(`${mistake} ${metricName}`, `${call} is used wrongly: ${readable(error)}`);
   return mistake;
-}
-
-/** The error for a missing value of a list, in the words of not_listed() in Python. */
-function withoutValue(error: unknown): unknown {
-  if (!(error instanceof ValueOutOfDomain)) return error;
-  const words = "no value was given; it has";
-  return new ValueOutOfDomain(error.message.replace(/the value is not one of its(?= )/, words));
 }
 
 /**
@@ -67,26 +55,25 @@ function hinted(
     return new UnknownMetric(`${error.message}${meant([...metrics.keys()], name)}`);
   const values = metrics.get(name)?.entry["values"];
   // The other errors are about a number or a part, of which the list would look like the cause.
-  const isListed = error instanceof ValueOutOfDomain && error.message.endsWith(" values");
-  if (!isListed || !Array.isArray(values)) return error;
+  if (!(error instanceof NotListed) || !Array.isArray(values)) return error;
   const names = values as readonly string[];
   if ([...names].sort().join() === "false,true")
-    return new ValueOutOfDomain(`${error.message}: true and false, also as texts`);
+    return new NotListed(`${error.message}: true and false, also as texts`);
   const listing = names.slice(0, MAX_SHOWN).map((name) => `"${name}"`);
   const hiddenCount = names.length - MAX_SHOWN;
   const suffix = hiddenCount > 0 ? ` and ${hiddenCount} more` : "";
-  return new ValueOutOfDomain(
-    `${error.message}: ${listing.join(", ")}${suffix}${meant(names, value)}`,
-  );
+  return new NotListed(`${error.message}: ${listing.join(", ")}${suffix}${meant(names, value)}`);
 }
 
 /** An error about a name that the bundle lacks, with the names that it has of that kind. */
 function withNames(error: UnknownMetric, metrics: ReadonlyMap<string, Metric>): UnknownMetric {
-  const [, kind] = /^the bundle has no (\w+) of this name$/.exec(error.message) ?? [];
-  const alike = [...metrics].filter(([, { model }]) => !model === (kind === "metric"));
+  if (!error.missing) return error;
+  const isMetric = error.missing === "metric";
+  const alike = [...metrics].filter(([, { model }]) => !model === isMetric);
   const names = alike.map(([name]) => name).join(", ") || "none";
-  const remedy = `it has ${names}; pass the name first, then the value`;
-  return kind ? new UnknownMetric(`${error.message}; ${remedy}`) : error;
+  return new UnknownMetric(
+    `${error.message}; it has ${names}; pass the name first, then the value`,
+  );
 }
 
 /**
