@@ -23,7 +23,7 @@ from hubbub.analysis.families.listed_values import estimates_of
 from hubbub.mechanisms import AnyMechanism, SystemBits, Totals, build
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import amplified
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import largest_local
 
 QUESTIONS: Final = (

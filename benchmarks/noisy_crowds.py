@@ -17,7 +17,7 @@ from hubbub.catalog.crowds.noise_dummies import MAX_SEALED
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.fewest_dummies import best_noise
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing.dummy_laws import ValueNoise
 
 

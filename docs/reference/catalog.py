@@ -7,7 +7,7 @@ from typing import Final
 
 from docs.reference.catalog_schema import catalog_schema
 from hubbub.authoring.auto_mechanism import own_fields
-from hubbub.authoring.crowds.crowd_table import FOLLOWING
+from hubbub.authoring.crowds.crowd_metric_fields import FOLLOWING
 from hubbub.authoring.metrics_toml.catalog_file import Catalog
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog.crowds.central_conflicts import PROMISE

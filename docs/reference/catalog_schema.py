@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from hubbub.authoring.auto_mechanism import SOLE, own_fields
-from hubbub.authoring.crowds.crowd_table import FOLLOWING
+from hubbub.authoring.crowds.crowd_metric_fields import FOLLOWING
 from hubbub.authoring.metrics_toml.catalog_file import Catalog
 from hubbub.authoring.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog.crowds.central_conflicts import PROMISE

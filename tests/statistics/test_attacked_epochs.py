@@ -25,7 +25,7 @@ from hubbub.privacy.proofs.distinguishing_attack import (
     draw_neighbours,
     draw_sums,
 )
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.sealing.dummy_laws import CountNoise, ValueNoise
 from tests.support.catalogs import catalog_toml, metric_toml

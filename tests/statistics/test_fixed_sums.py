@@ -27,7 +27,7 @@ from hubbub.privacy.exact_accountant import ExactAccountant, gaussian_mu
 from hubbub.privacy.fewest_dummies import best_noise
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noise_dummies_account import law_of
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import profile
 from hubbub.sealing.dummy_laws import CountNoise, ValueNoise
 from tests.support.crowds import crowd_of

@@ -17,7 +17,7 @@ from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.privacy import lies_and_dummies_account, third_values_account
 from hubbub.privacy.lies_and_dummies_account import NoisyLies
 from hubbub.privacy.noise_dummies_account import law_of
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.privacy.third_values_account import AllCounts, ThirdValues, poisson
 from hubbub.sealing.dummy_laws import CountNoise

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from hubbub.errors import BadParameter
 from hubbub.privacy.many_epochs import composed_epsilon, largest_local_together
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from tests.support.crowds import crowd_of
 

@@ -19,7 +19,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.even_lies import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile
 from tests.support.crowds import crowd_of
 

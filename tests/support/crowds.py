@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from hubbub.catalog import Crowd, Metric
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 
 
 def crowd_of(reports: int, categories: float, local: float, **further: Any) -> ShuffledEpoch:

@@ -31,7 +31,7 @@ from hubbub.keys.opening_key_files import new_periods
 from hubbub.privacy.card import card
 from hubbub.privacy.exact_accountant import gaussian_mu
 from hubbub.privacy.many_epochs import composed_epsilon
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import largest_local, profile
 from hubbub.signing.sign_bundle import sign_bundle
 from hubbub.signing.testing import make_bundle

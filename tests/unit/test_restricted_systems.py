@@ -361,7 +361,9 @@ def test_a_pausing_background_entry_continues_when_a_thread_flushes(
     for metric, value in (("theme", "dark"), ("homepage", "a.example")):
         assert client.report(metric, value) is Outcome.QUEUED
     with monkeypatch.context() as patch:
-        patch.setattr("hubbub.client.delivery.outbox_entry.time", SimpleNamespace(sleep=pause))
+        patch.setattr(
+            "hubbub.client.delivery.sealing_into_outbox.time", SimpleNamespace(sleep=pause)
+        )
         client._sender.entering.enter(gently=True)
     assert len(pauses) == 1
     client._sender.stop()

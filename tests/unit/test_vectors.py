@@ -27,7 +27,7 @@ from hubbub.mechanisms.direction_pool import book
 from hubbub.mechanisms.even_lies import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 from hubbub.privacy.crowd_guarantees import central_of
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.metric_changes import continued_metric
 from hubbub.signing.testing import make_bundle

@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.analysis.families import family_for
 from hubbub.analysis.strings.tree_search import detectable_share
-from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
+from hubbub.authoring.crowds.crowd_metric_fields import NO_DUMMIES
 from hubbub.authoring.crowds.crowd_values import (
     cell_variance,
     noisy_mean,
@@ -35,7 +35,7 @@ from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.exact_accountant import ExactAccountant, crowd_of_promise
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan, planned_tree, row
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.sealing.dummy_laws import ValueNoise
 

@@ -14,7 +14,7 @@ from hubbub.mechanisms import AnyMechanism, Memoized
 from hubbub.mechanisms.even_lies import even_lies
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
 from hubbub.privacy.exact_accountant import epsilon_together
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 
 

@@ -14,7 +14,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.fewest_dummies import best_dummies, best_noise, wins
 from hubbub.privacy.many_epochs import composed_epsilon, largest_local_together
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, keeps, largest_local, profile
 
 # Of a promise: what is told below it is not for the accountant's grain alone.

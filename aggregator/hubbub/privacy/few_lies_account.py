@@ -36,7 +36,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import binomial_quantile, likely, pmf
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.two_values_account import TAILS
 
 # Tails that are not summed, and what is too little to be kept.

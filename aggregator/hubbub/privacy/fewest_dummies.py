@@ -17,7 +17,7 @@ from hubbub.catalog.crowds.crowd import MIN_SCALE, noise_of, sum_noise_of
 from hubbub.catalog.crowds.gaussian_privacy import mu_within
 from hubbub.errors import BadParameter
 from hubbub.privacy.many_epochs import composed_epsilon
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import keeps, largest_local
 from hubbub.sealing.dummy_laws import CountNoise
 

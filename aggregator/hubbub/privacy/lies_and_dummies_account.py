@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.binomials import binomial_tail, likely, likely_ends, pmf
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.third_values_account import (
     AllCounts,
     OneThirdValue,

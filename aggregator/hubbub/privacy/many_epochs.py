@@ -25,7 +25,7 @@ from hubbub.analysis.binomials import laws, likely, likely_ends, pmf
 from hubbub.catalog.crowds.gaussian_privacy import epsilon_of_mu, mu_within
 from hubbub.errors import BadParameter
 from hubbub.privacy.noise_dummies_account import law_of, sum_losses
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile
 from hubbub.sealing.dummy_laws import CountNoise
 

@@ -47,7 +47,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import laws, likely, pmf
 from hubbub.privacy.lies_and_dummies_account import NoisyLies
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch, convolved
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch, convolved
 from hubbub.privacy.two_values_account import TAILS, TwoCounts, fits, splits
 from hubbub.sealing.dummy_laws import CountNoise
 

@@ -45,7 +45,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.few_lies_account import FewLies
 from hubbub.privacy.noise_dummies_account import NoisyCounts
-from hubbub.privacy.shuffled_epoch_law import FFT_ERROR, ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import FFT_ERROR, ShuffledEpoch
 from hubbub.privacy.two_values_account import FLOAT_ERROR, TAILS, OneCount, SeveralCounts
 
 _MIN_DELTA: Final = 1e-15

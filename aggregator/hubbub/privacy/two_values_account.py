@@ -38,7 +38,7 @@ import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import laws, likely, pmf
-from hubbub.privacy.shuffled_epoch_law import DIRECT, FFT_ERROR, ShuffledEpoch, convolved
+from hubbub.privacy.shuffled_epoch import DIRECT, FFT_ERROR, ShuffledEpoch, convolved
 from hubbub.sealing.dummy_laws import CountNoise
 
 TAILS: Final = 1e-4

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 from hubbub.bundles import Bundle
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.delivery.background import Background
-from hubbub.client.delivery.outbox_entry import Entering, Sealer
+from hubbub.client.delivery.sealing_into_outbox import Entering, Sealer
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.files import limited_to

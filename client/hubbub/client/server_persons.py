@@ -22,7 +22,7 @@ from hubbub.bundles import Bundle
 from hubbub.catalog import closing_time
 from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.client.clock import Clock
-from hubbub.client.delivery.outbox_entry import Entering
+from hubbub.client.delivery.sealing_into_outbox import Entering
 from hubbub.client.ledger import FOREIGN, Account, load_accounts
 from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.mistakes_and_counters import Diagnostics, Mistakes

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from hubbub.authoring.auto_mechanism import own_fields, resolve, with_sole_choice, with_wishes
 from hubbub.authoring.crowds.accountant import Accountant
-from hubbub.authoring.crowds.crowd_table import crowd_mechanisms, crowd_table
+from hubbub.authoring.crowds.crowd_metric_fields import crowd_mechanisms, crowd_table
 from hubbub.authoring.metrics_toml.domain import (
     ranges_of,
     read_candidates,

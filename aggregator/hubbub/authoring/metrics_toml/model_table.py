@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hubbub.authoring.crowds.accountant import Accountant
-from hubbub.authoring.crowds.crowd_table import FOLLOWING, NEEDS_NUMPY
+from hubbub.authoring.crowds.crowd_metric_fields import FOLLOWING, NEEDS_NUMPY
 from hubbub.authoring.crowds.crowd_vector_epsilon import (
     CROWD_ROUNDS,
     CROWD_ROUNDS_EACH,

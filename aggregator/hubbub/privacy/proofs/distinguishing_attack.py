@@ -45,7 +45,7 @@ from hubbub.analysis.families import family_for
 from hubbub.analysis.families.draw_totals import Counts
 from hubbub.mechanisms import AnyMechanism
 from hubbub.privacy.noise_dummies_account import law_of
-from hubbub.privacy.shuffled_epoch_law import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing.dummy_laws import ValueNoise
 
 _THRESHOLDS: Final = 64

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from hubbub.bundles import Bundle, open_notice
 from hubbub.client.clock import Clock
-from hubbub.client.delivery.outbox_entry import Entering
+from hubbub.client.delivery.sealing_into_outbox import Entering
 from hubbub.client.delivery.waits import longest_soon, soon, uniform
 from hubbub.client.device_metric import stored_notice
 from hubbub.client.epochs_to_cover import WaitingEpochs, seconds_to_next, waiting_epochs

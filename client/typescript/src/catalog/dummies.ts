@@ -1,7 +1,7 @@
 /**
  * Dummies that devices make: with its report each device sends a random number of dummies.
  *
- * As client/hubbub/client/delivery/outbox_entry.py.
+ * As client/hubbub/client/delivery/sealing_into_outbox.py.
  */
 import { pick, type BitSource } from "../mechanisms/random_bits.js";
 import { exact } from "../mechanisms/fraction.js";

@@ -6,7 +6,7 @@ from math import ceil, prod
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
+from hubbub.authoring.crowds.crowd_metric_fields import NO_DUMMIES
 from hubbub.catalog import Crowd, Metric
 from hubbub.catalog.crowds.crowd import DEVICES, NOISE, USUAL_MAX_LOCAL
 from hubbub.catalog.mechanism_choice import AUTO

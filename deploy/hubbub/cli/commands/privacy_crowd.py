@@ -16,7 +16,7 @@ from hubbub.privacy.card import meaning
 from hubbub.privacy.exact_accountant import ExactAccountant, crowd_of_promise, what_decides
 from hubbub.privacy.fewest_dummies import best_noise
 from hubbub.privacy.many_epochs import MAX_TIMES, composed_epsilon
-from hubbub.privacy.shuffled_epoch_law import MAX_CATEGORIES, MAX_EACH, MAX_REPORTS, ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import MAX_CATEGORIES, MAX_EACH, MAX_REPORTS, ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.programs.command_line import command, number_or
 from hubbub.programs.option_parsing import option, options

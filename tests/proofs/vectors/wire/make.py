@@ -26,7 +26,7 @@ from hubbub.catalog import EPOCH_SECONDS, Crowd, Metric, epoch_at, epoch_start
 from hubbub.catalog.limits_and_budgets import Caps
 from hubbub.catalog.values.list_versions import digests_of
 from hubbub.client.client import Client
-from hubbub.client.delivery.outbox_entry import dummy_payloads
+from hubbub.client.delivery.sealing_into_outbox import dummy_payloads
 from hubbub.client.reporter import Reporter
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.state.secret import DeviceMemo
