@@ -126,8 +126,8 @@ def test_an_address_of_the_environment_is_refused_by_its_variable(
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        ({"disable": True}, "'disable' is not a setting; there are bundle, app.*mean \"disabled\""),
-        ({"pubic": {}}, "'pubic' is not a setting.*persons, public; did you mean \"public\""),
+        ({"disable": True}, "'disable' is not a setting; there are app, .*mean \"disabled\""),
+        ({"pubic": {}}, "'pubic' is not a setting.*public, persons; did you mean \"public\""),
         ({"log": "warn1ng"}, "log 'warn1ng' is not one of debug.*did you mean \"warning\""),
         ({"max_epsilon": "0.1"}, "max_epsilon is not understood; give a number"),
         ({"hold_seconds": "soon"}, "hold_seconds is not understood; give a number"),
@@ -141,7 +141,7 @@ def test_an_address_of_the_environment_is_refused_by_its_variable(
 )
 def test_an_unknown_setting_is_refused(arguments: dict[str, Any], remedy: str) -> None:
     with pytest.raises(BadParameter, match=remedy):
-        Settings.read({}, **arguments)
+        Client.from_bundle("app.hubbub", **arguments)
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", "\ud800", b"bytes", 7, ["a"]])

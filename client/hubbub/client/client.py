@@ -35,7 +35,7 @@ from hubbub.client.reentry_and_forks import (
     with_own_stack,
 )
 from hubbub.client.reporter import Reporter
-from hubbub.client.settings import Account, check_arguments, epsilon_limit
+from hubbub.client.settings import Account, check_arguments, check_names, epsilon_limit
 from hubbub.client.state.contract import Dropped, State
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.transport.contract import Transport
@@ -174,6 +174,7 @@ class Client:
             BadParameter: an invalid argument; or strict, an invalid variable. Otherwise the client
                 is disabled, and logs why; so it is if HUBBUB_BUNDLE names no readable bundle.
         """
+        check_names(settings, cls.from_bundle)
         check_arguments(insecure=insecure, on_drop=on_drop, account=account)
         parts: Any = {"on_drop": on_drop, "persons": persons}
         start = partial(

@@ -5,11 +5,12 @@ Only this module reads the environment.
 
 import contextlib
 import dataclasses
+import inspect
 import math
 import os
 import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Self
@@ -108,11 +109,6 @@ class Settings:
         An argument of None and an empty variable count as missing. Raises BadParameter.
         """
         names = [field.name for field in fields(cls)]
-        for name in arguments:
-            if name not in names:
-                listed = (*names, "insecure", "on_drop", "operator", "persons", "public")
-                remedy = f"there are {', '.join(listed)}{did_you_mean(name, listed)}"
-                raise BadParameter(f"{name!r} is not a setting; {remedy}")
         check_arguments(**arguments)
         values = {name: value for name, value in arguments.items() if value is not None}
         variables = {name: f"HUBBUB_{name.upper()}" for name in names if name not in values}
@@ -160,6 +156,18 @@ def epsilon_limit(max_epsilon: float | None, name: str = "max_epsilon") -> float
     if not most >= 0:
         raise BadParameter(f"{name} {most} must be 0 or more, in nats")
     return most
+
+
+def check_names(names: Iterable[str], start: Callable[..., Any]) -> None:
+    """Raises BadParameter for a name that is no setting; `start` has further arguments."""
+    known = [field.name for field in fields(Settings) if field.name != "bundle"]
+    for name in names:
+        if name not in known:
+            parameters = inspect.signature(start).parameters.values()
+            further = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+            listed = list(dict.fromkeys([*known, *further]))
+            remedy = f"there are {', '.join(listed)}{did_you_mean(name, listed)}"
+            raise BadParameter(f"{name!r} is not a setting; {remedy}")
 
 
 def check_arguments(**arguments: Any) -> None:
