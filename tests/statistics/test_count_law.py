@@ -1,5 +1,6 @@
 """Ends of intervals of few reports, for every number of supports, beside the exact law."""
 
+from dataclasses import replace
 from math import exp
 from types import SimpleNamespace
 from typing import Any
@@ -59,8 +60,7 @@ def test_ends_are_those_of_the_exact_law_to_a_report(
     figures = family_for(mechanism).figures(
         mechanism, Totals(cells=[0] * mechanism.layout.size, reports=reports), ()
     )
-    if sampled:
-        figures = figures.of_shares(reports, 1)
+    figures = figures.of_shares(reports, 1) if sampled else replace(figures, of_counts=False)
     law, worth = _law(mechanism.channel, reports, sampled=sampled), float(-ndtri(doubt))
     truths, upper, lower = np.arange(reports + 1), law[:, ::-1].cumsum(1)[:, ::-1], law.cumsum(1)
     below, above = np.zeros(reports + 1), np.zeros(reports + 1)
@@ -68,6 +68,12 @@ def test_ends_are_those_of_the_exact_law_to_a_report(
         estimate = (supports - reports * float(mechanism.channel.q)) / mechanism.channel.gap
         figures.estimates[0] = estimate
         low, high = (float(end[0]) for end in figures.between(reports, down=worth, up=worth))
+        if not sampled:
+            ends = replace(figures, of_counts=True).between(reports, down=worth, up=worth)
+            inside = truths[(low <= truths) & (truths <= high)]
+            clipped = np.clip(estimate, 0, reports)
+            assert ends[0][0] == min(inside[inside <= clipped].tolist(), default=low)
+            assert ends[1][0] == max(inside[inside >= clipped].tolist(), default=high)
         below += law[:, supports] * (truths < low - 1e-9)
         above += law[:, supports] * (truths > high + 1e-9)
         if 0 <= estimate <= reports:

@@ -25,6 +25,7 @@ def _listed(estimates: list[float], absent: float, growth: float) -> ValueEstima
         stderrs=errors,
         absent=errors,
         growth=np.full(len(estimates), growth),
+        of_counts=False,
     )
 
 

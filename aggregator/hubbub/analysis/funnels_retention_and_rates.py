@@ -20,7 +20,7 @@ from hubbub.analysis.comparisons.change import reach_of_worth
 from hubbub.analysis.families.joint_errors import Joint
 from hubbub.analysis.families.tiers_and_rows import Tier
 from hubbub.analysis.families.vector import two_sums
-from hubbub.analysis.uncertainty.intervals import Bounds, fieller, reach_of
+from hubbub.analysis.uncertainty.intervals import Bounds, fieller, reach_of, whole_ends
 
 UNFINISHED: Final = "not final: reports may be missing"
 """Note of a figure whose epochs still accept reports, which may wait at the shuffler."""
@@ -109,8 +109,9 @@ class Ratio:
             most=self.most,
         )
         estimate, low, high = (float(end[0]) * self.unit for end in ends)
-        half_step = self.step / 2
-        low, high = max(low - half_step, 0.0), min(high + half_step, self.most * self.unit)
+        if half_step := self.step / 2:
+            low, high = max(low - half_step, 0.0), min(high + half_step, self.most * self.unit)
+            low, high = map(float, whole_ends(np.array(low), np.array(estimate), np.array(high)))
         is_clear = self.denominator > reach * sqrt(self.denominator_variance)
         if not is_clear:
             bound = "no upper end is known" if self.most == inf else "any share is possible"

@@ -16,6 +16,7 @@ from hubbub.analysis.uncertainty.intervals import (
     reach_of,
     sampled,
     selection_reach,
+    whole_ends,
 )
 from hubbub.analysis.uncertainty.tails import CountLaw
 
@@ -60,6 +61,7 @@ class ValueEstimates:
         people_variance: for a mean, the variance between people's numbers, in that of numbers which
             are all at either end of the range.
         included_people_variance: part of it in the errors of one report of each person.
+        of_counts: whether every truth is a count, a whole number; of shares and means it is not.
     """
 
     estimates: Floats
@@ -78,6 +80,7 @@ class ValueEstimates:
     place: "ValueEstimates | None" = None
     people_variance: float = 1.0
     included_people_variance: float = 0.0
+    of_counts: bool = True
 
     @classmethod
     def flat(cls, estimates: Floats, stderrs: Floats, **more: Any) -> Self:
@@ -103,6 +106,7 @@ class ValueEstimates:
             curvature=self.curvature + curvature,
             unsure=0,
             count_law=count_law if repeats <= 1 else None,
+            of_counts=False,
         )
 
     def share_law(self, reports: int, repeats: int) -> tuple[float, float]:
@@ -132,10 +136,12 @@ class ValueEstimates:
     ) -> tuple[Floats, Floats]:
         """The least and largest truths in [0, reports] whose own error would reach the estimates.
 
-        The ends are as of `unbounded`.
+        The ends are as of `unbounded`; those of counts, as of `whole_ends`.
         """
-        low, high = self.unbounded(reports, down=down, up=up)
-        return np.clip(low, 0.0, reports), np.clip(high, 0.0, reports)
+        low, high = np.clip(self.unbounded(reports, down=down, up=up), 0.0, reports)
+        if not self.of_counts:
+            return low, high
+        return whole_ends(low, np.clip(self.estimates, 0.0, reports), high)
 
     def unbounded(
         self, reports: float, *, down: Floats | float, up: Floats | float
@@ -277,11 +283,11 @@ def mean_of(
     With `repeats`, the largest number of reports from one device, the interval is for the
     population instead of the reporters.
     """
-    variance, result = place.stderrs**2, place
+    variance, result = place.stderrs**2, replace(place, of_counts=False)
     if repeats is not None:
         shares = place.estimates / max(reports, 1)
         variance = variance + place.drawn(repeats) * reports**2 * sampled(shares, reports)
-        result = place.of_population(reports, repeats)
+        result = result.of_population(reports, repeats)
     reach = reach_of(confidence)
     columns = place.estimates, np.sqrt(variance), *result.between(reports, down=reach, up=reach)
     middle, error, low, high = (float(column[0]) / max(reports, 1) for column in columns)

@@ -22,7 +22,7 @@ McKenna, Sheldon (NeurIPS 2020) for the noisy max, at least as good as the expon
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -131,7 +131,8 @@ def _released_rows(
 ) -> list[Released]:
     """A row for each name; `reach`: standard errors to an end; `ends`: the range of a mean."""
     # If the number of reports is hidden, there may be more than expected.
-    low, high = figures.between(reports + figures.unsure, down=reach, up=reach)
+    law = replace(figures, of_counts=ends is None)
+    low, high = law.between(reports + figures.unsure, down=reach, up=reach)
     start, scale = (ends[0], (ends[1] - ends[0]) / reports) if ends else (0.0, 1.0)
     noise = np.sqrt(noise_variances)
     return [

@@ -144,7 +144,7 @@ def _rows(
     answer, counts = _answered(mechanism, _with_equal_rest(share, size), reports, chance)
     yield from judge_rows(answer.values, counts)
     first = answer.values[0]
-    needed = (1.96 - float(ndtri(0.025 / size))) * first.stderr + 1
+    needed = (1.96 - float(ndtri(0.025 / size))) * first.stderr
     yield ROW, needed, first.high - first.low
     best = _marked(_exact_test(mechanism, answer))
     marked = np.array([bool(value.detected) for value in answer.values])

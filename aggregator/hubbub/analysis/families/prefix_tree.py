@@ -18,7 +18,7 @@ from hubbub.analysis.families.string_family import Strings
 from hubbub.analysis.families.tiers_and_rows import Columns, Tier, tier_scales
 from hubbub.analysis.strings.likely_strings import LikelyString, likely_strings
 from hubbub.analysis.strings.tree_search import Found, Places, discover
-from hubbub.analysis.uncertainty.intervals import bisected, end_of, reach_of, selection_bias
+from hubbub.analysis.uncertainty.intervals import bisected, reach_of, selection_bias
 from hubbub.analysis.value_estimates import ValueEstimates, with_interval
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
@@ -184,7 +184,6 @@ def _interval_ends(
     """
     scores = np.array([discovery.score for discovery in discoveries])
     cuts = np.array([discovery.cut for discovery in discoveries])
-    reach = reach_of(confidence)
     doubt = (1 - confidence) / 2
     least, _ = bisected(
         np.full_like(scores, -ndtri(doubt)),
@@ -192,9 +191,8 @@ def _interval_ends(
         lambda middle: log_ndtr(-middle) - log_ndtr(scores - middle - cuts) > np.log(doubt),
         _HALVINGS,
     )
-    estimate_parts = figures.estimates, figures.absent, figures.growth
-    low = np.clip(end_of(*estimate_parts, 0.0, -least), np.minimum(1.0, figures.estimates), reports)
-    return low, np.clip(end_of(*estimate_parts, 0.0, reach), 0.0, reports)
+    low, high = figures.between(reports, down=least, up=reach_of(confidence))
+    return np.maximum(low, np.minimum(1.0, figures.estimates)), high
 
 
 @lru_cache(maxsize=4)

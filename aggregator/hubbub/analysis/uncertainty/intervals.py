@@ -111,6 +111,15 @@ def end_of(
     return np.where(slow, twice / np.where(slow, 2 * first, 1.0), np.sign(reach) * np.inf)
 
 
+def whole_ends(low: Floats, estimates: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Ends of intervals of counts, moved to the next whole number inside, which loses no cover.
+
+    An end stays where it is if the estimate, which need not be whole, is nearer.
+    """
+    least, most = np.ceil(low), np.floor(high)
+    return np.where(least <= estimates, least, low), np.where(most >= estimates, most, high)
+
+
 def reach_of(confidence: float) -> float:
     """Number of standard errors to either end of an interval. Raises BadParameter."""
     if not MIN_CONFIDENCE <= confidence <= MAX_CONFIDENCE:
