@@ -17,17 +17,20 @@ from hubbub.analysis.funnels_retention_and_rates import (
 from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from tests.statistics.calibration.hidden import noisy_totals
-from tests.statistics.calibration.statement import Counted, Setting, Statement
+from tests.statistics.calibration.statement import Counted, Setting, Statement, needed_width
 
 FIGURE = Statement(
     "95% interval of a figure",
     0.95,
     tuple(f"Figure.{name}" for name in ("low", "high", "estimate", "stderr")),
 )
+NARROW = Statement("a figure as narrow as its errors ask for", 0.87, FIGURE.fields)
 Drawn = Callable[[AnyMechanism, Sequence[int], np.random.Generator], Totals]
 
 
-def _figure_hits(figures: Sequence[Figure], truths: Sequence[float]) -> Iterator[Counted]:
+def _figure_hits(
+    figures: Sequence[Figure], truths: Sequence[float], *, is_bounded: bool = True
+) -> Iterator[Counted]:
     """A figure without an upper end holds any truth above its low."""
     pairs = list(zip(figures, truths, strict=True))
     hits = sum(
@@ -35,6 +38,9 @@ def _figure_hits(figures: Sequence[Figure], truths: Sequence[float]) -> Iterator
         for figure, truth in pairs
     )
     yield FIGURE, hits, len(pairs)
+    for figure, truth in pairs:
+        if is_bounded and figure.estimate is not None and figure.high is not None:
+            yield NARROW, needed_width(figure.estimate - truth), figure.high - figure.low
 
 
 def _draw(mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator) -> Totals:
@@ -134,7 +140,8 @@ def _rate(epsilon: float, people: int, chance: np.random.Generator) -> Iterator[
     figure = rate_of([(mechanism, totals)], 1).figure(
         "", below="", dates="", reports=people, confidence=0.95
     )
-    yield from _figure_hits([figure], [0.2])
+    # Of an unclear ratio no interval is bounded and holds as often (Gleser and Hwang 1987).
+    yield from _figure_hits([figure], [0.2], is_bounded=epsilon > 1)
 
 
 def _grr(epsilon: float, categories: int = 3) -> AnyMechanism:

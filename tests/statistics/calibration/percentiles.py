@@ -18,7 +18,7 @@ from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from hubbub.sealing.dummy_laws import CountNoise
 from tests.statistics.calibration.hidden import noisy_totals
-from tests.statistics.calibration.statement import Counted, Setting, Statement
+from tests.statistics.calibration.statement import Counted, Setting, Statement, needed_width
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,6 +46,10 @@ BELOW = Statement(
         "ShareBelow.high",
     ),
 )
+NARROW = Statement("a percentile as narrow as its errors ask for", 0.87, PERCENTILE.fields)
+NARROW_BELOW = Statement("a share below as narrow as its errors ask for", 0.87, BELOW.fields)
+# A fit leaks over an edge: for that its intervals are up to 1.5 times as wide.
+WAVE = Statement("a fit's interval as narrow as its errors ask for", 0.66, BELOW.fields)
 SHIFT = Statement(
     "95% interval of a percentile's shift",
     0.95,
@@ -142,14 +146,18 @@ def _tried(
     true_counts = chance.multinomial(reports, of_shape / of_shape.sum()).astype(np.float64)
     shares = np.append(0.0, np.cumsum(true_counts)) / reports
     ranks = draw_ranks(mechanism, true_counts, chance, dummies)
-    edges = tried_edges(shares)
+    edges, by_wave = tried_edges(shares), mechanism.NAME == "wave"
     for edge, share in edges.items():
         [row] = percentiles_of(ranks, [100 * share], 0.95)
         # Nobody has a number between edges with the same share below: any of them is right.
         same = np.flatnonzero(np.isclose(shares, share, rtol=0, atol=1e-12))
         yield PERCENTILE, row.low < same[-1] and row.high > same[0], 1
+        # An interval of a percentile ends at edges: a part further on either side, at most.
+        yield WAVE if by_wave else NARROW, needed_width(row.estimate - edge) + 2, row.high - row.low
         [below] = shares_below(ranks, [float(edge)], 0.95)
         yield BELOW, below.low <= share <= below.high, 1
+        width = below.high - below.low
+        yield WAVE if by_wave else NARROW_BELOW, needed_width(below.share - share), width
     again = draw_ranks(mechanism, true_counts, chance, dummies)
     for shift in percentile_shifts(ranks, again, [100 * share for share in edges.values()], 0.95):
         yield SHIFT, shift.low <= 0 <= shift.high, 1

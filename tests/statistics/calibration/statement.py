@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import sqrt
+from math import pi, sqrt
 from zlib import crc32
 
 import numpy as np
@@ -28,6 +28,11 @@ mistake = partial(Statement, mistake=True)
 
 Counted = tuple[Statement, float, float]
 """Of one drawing: how often a statement held, of how many. Or one share, of 1."""
+
+
+def needed_width(error: float) -> float:
+    """Over many drawings, the mean width of 95% intervals of normal estimates with such errors."""
+    return 2 * 1.96 * sqrt(pi / 2) * abs(error)
 
 
 @dataclass(frozen=True, slots=True)
