@@ -80,7 +80,8 @@ class CountLaw:
             first -= (self.reports * self.q + self.dummies) / (self.p - self.q)
             last += (self.reports * (1 - self.p) + self.dummies) / (self.p - self.q)
         least, most = np.full_like(numbers, first), np.full_like(numbers, last)
-        ends = np.clip(np.tile(estimates, 2), 0.0, self.reports)
+        clipped = np.minimum(np.maximum(estimates, 0.0), self.reports)
+        ends = np.concatenate([clipped, clipped])
         step, gaps = -worth * self._stderrs(ends), np.full_like(numbers, np.nan)
         # Half of the rows of a long list have a low end of 0 at once: only others go on.
         answer, places = ends.copy(), np.arange(ends.size)
