@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.aggregator.query.estimating import AnswerPlan
+from hubbub.aggregator.query.metric_answer import notes
+from hubbub.analysis.answer import Answer
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
@@ -55,6 +58,8 @@ def test_the_tree_is_a_stream_of_the_metric_at_its_epsilon() -> None:
     assert finder.sampling == 0.25
     assert bundle.metrics["plugin"].report_loss >= finder.report_loss
     assert '"plugin/tree"' in stream_table(bundle)
+    nothing = Answer(kind="values", reports=200, confidence=0.95, values=())
+    assert "request more epochs" in notes(AnswerPlan.of(finder), nothing)[-1]
 
 
 def test_shuffle_amplification_of_a_stream_uses_its_own_loss() -> None:

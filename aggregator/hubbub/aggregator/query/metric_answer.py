@@ -59,6 +59,10 @@ def notes(plan: AnswerPlan, answer: Answer) -> list[str]:
         sentences += _number_notes(metric, answer.kind, *answer.span)
     if plan.family.SHARES:
         sentences.append(plan.family.SHARES)
+    if plan.family.FINDS and not answer.values:
+        sentences.append(
+            "No string is clearly above chance: request more epochs, or likely strings (--likely)."
+        )
     levels = [*map(attrgetter("estimate"), answer.values)]
     for note in notes_of_levels(answer, levels, answer.reports, whole=answer.reports):
         sentences.append(f"{note}.")
