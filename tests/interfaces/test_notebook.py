@@ -46,6 +46,7 @@ def test_frames_have_a_row_per_value_and_every_digit(
     assert list(answer.df["low"]) == [row["low"] for row in answer]
     trend = connection.trend("theme", ["dark"])
     assert len(trend) == len(trend.to_pandas()) == DAYS
+    assert "number" in connection.trend("seconds").df.columns
     assert len(connection.metrics().to_polars()) == LISTED
 
 

@@ -18,6 +18,7 @@ from hubbub.query_results.answer_table import (
     columns_of,
     is_of_means,
     rows,
+    table_rows,
     title,
 )
 from hubbub.query_results.sentences import (
@@ -234,15 +235,17 @@ class Answer(Sequence[Row]):
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, a row per value."""
-        return _library("pandas").DataFrame(list(self._rows))
+        return _library("pandas").DataFrame(table_rows(self.question, self.document))
 
     def to_polars(self) -> Any:
         """A polars DataFrame, a row per value."""
-        return _library("polars").DataFrame(list(self._rows), infer_schema_length=None)
+        return _library("polars").DataFrame(
+            table_rows(self.question, self.document), infer_schema_length=None
+        )
 
     def to_arrow(self) -> Any:
         """A pyarrow Table, a row per value."""
-        return _library("pyarrow").Table.from_pylist(list(self._rows))
+        return _library("pyarrow").Table.from_pylist(table_rows(self.question, self.document))
 
     def to_sklearn(self) -> Any:
         """A model of scikit-learn with these coefficients, that is fitted: it predicts at once.

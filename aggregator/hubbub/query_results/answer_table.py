@@ -189,19 +189,23 @@ def _share_below(row: Row) -> Row:
 
 
 def whole_rows(question: QueryName, answer: Document) -> list[Row]:
-    """Rows for the lines of a file: each with metric, epochs, confidence and any notice.
-
-    The column of shares is called "number" if it has numbers in the metric's unit.
-    """
-    in_unit = question in {"trend", "breakdown"} and is_of_means(question, answer)
-    names = {"share": "number"} if in_unit else {}
+    """Rows for the lines of a file: each with metric, epochs, confidence and any notice."""
     head = {name: answer[name] for name in HEADS[question]}
     if answer.get("notice"):
         head["notice"] = answer["notice"]
-    lines = [{**head, **row} for row in rows(question, answer)]
     return [
-        {names.get(name, name): cell for name, cell in line.items() if not isinstance(cell, list)}
-        for line in lines
+        {name: cell for name, cell in {**head, **row}.items() if not isinstance(cell, list)}
+        for row in table_rows(question, answer)
+    ]
+
+
+def table_rows(question: QueryName, answer: Document) -> list[Row]:
+    """As `rows`, with numbers in the metric's unit as "number", although JSON has "share"."""
+    in_unit = question in {"trend", "breakdown"} and is_of_means(question, answer)
+    names = {"share": "number"} if in_unit else {}
+    return [
+        {names.get(name, name): cell for name, cell in row.items()}
+        for row in rows(question, answer)
     ]
 
 
