@@ -213,13 +213,28 @@ def test_messages_without_an_end_have_a_bounded_memory_and_honest_ones_are_serve
 async def test_connections_that_sent_much_end_as_memory_grows_and_others_stay(
     serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    looks: list[int] = []
     rounds: list[None] = []
     monkeypatch.setattr("hubbub.runtime.rpc.connection_ends._GROWTH_BYTES", 0)
     monkeypatch.setattr("hubbub.runtime.rpc.connection_ends.trim_heap", lambda: rounds.append(None))
+
+    def page_bytes() -> int:
+        looks.append(4096)
+        return looks[0]
+
+    monkeypatch.setattr(resource, "getpagesize", page_bytes)
     async with serving() as front:
         quiet_reader, quiet = await _dial(front.address)
         reader, writer = await _dial(front.address)
+        _, honest = await _dial(front.address)
+        message = front.request(100).SerializeToString()
+        framed = struct.pack(">BI", 0, len(message)) + message
+        honest.write(_headers(1, SUBMIT) + _frame(0, 0, 1, framed[:-1]))
+        await eventually_async(lambda: front.server.calls._read)
         ending = asyncio.create_task(front.server.end_floods())
+        await eventually_async(lambda: len(looks) > 10)  # memory grows by less than a message
+        honest.write(_frame(0, 1, 1, framed[-1:]))
+        await eventually_async(lambda: front.admission.counts["taken"] == 100)
         await eventually_async(lambda: rounds)
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))  # no more files may be opened
@@ -231,13 +246,13 @@ async def test_connections_that_sent_much_end_as_memory_grows_and_others_stay(
         writer.write(_frame(1, 1, 1, b"\x40\x01a\x01b") + 3 * _frame(9, 0, 1, b"\xbe" * 2000))
         with pytest.raises(ConnectionResetError):
             await reader.read(-1)
-        await eventually_async(lambda: front.admission.refusals == {"gave_way": 1})
+        await eventually_async(lambda: front.admission.refusals == {"gave_way": 2})
         await front.send(front.request(1))
         quiet.write(_frame(6, 0, 0, bytes(8)))
         await quiet_reader.readuntil(b"\6\1" + bytes(12))  # the ping's answer
         await end_tasks([ending])
-        quiet.close()
-        writer.close()
+        for connection in (quiet, honest, writer):
+            connection.close()
 
 
 class _Hoarder:

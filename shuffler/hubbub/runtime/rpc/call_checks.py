@@ -77,6 +77,7 @@ class Calls:
         self._arrive_seconds = arrive_seconds
         self.of_peer = of_peer
         self._max_read = max(_MIN_READ_AT_ONCE, _MAX_MESSAGES_BYTES // largest_message_bytes)
+        self._largest_message_bytes = largest_message_bytes
         self._max_bytes = self._max_read * largest_message_bytes
         self._hurried_seconds = largest_message_bytes / _HURRIED_BYTES_PER_SECOND
         # All in the order in which they came, or began to be read.
@@ -135,6 +136,11 @@ class Calls:
         """Stops counting a call of `size` bytes as worked on: our answer is ready."""
         self._worked_on -= 1
         self._worked_on_bytes -= size
+
+    @property
+    def message_bytes(self) -> int:
+        """Limit of the memory of messages being read and of those worked on."""
+        return len(self._read) * self._largest_message_bytes + self._worked_on_bytes
 
     async def _refuse(self, context: Context, reason: str, message: str) -> NoReturn:
         self.refusals[reason] += 1

@@ -2,11 +2,12 @@
 
 import asyncio
 import ctypes
+import math
 import os
 import resource
 import socket
 import struct
-from collections import Counter, deque
+import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,16 +15,18 @@ from threading import Event
 from typing import Any, Final
 
 from hubbub.runtime.memory import trim_heap
+from hubbub.runtime.rpc.call_checks import Calls
 from hubbub.runtime.rpc.grpc_callers import address_of
 
 _C_LIBRARY: Final = ctypes.CDLL(None)
 _FILES: Final = Path("/proc/self/fd")  # of Linux, as the next
 _STATISTICS: Final = Path("/proc/self/statm")
+# Memory grows by 2 MiB in .01 s if one processor decodes heads.
 _LOOK_SECONDS: Final = 0.01
-# As long as a caller may leave gRPC's settings unacknowledged. In that time 60 callers with honest
-# submissions of the largest size took 33 MiB.
-_GROWTH_SECONDS: Final = 3.0
-_GROWTH_BYTES: Final = 40 << 20
+_SOON_SECONDS: Final = 0.001
+_USUAL_BYTES_PER_SECOND: Final = 8 << 20
+# Beyond it, and beyond the messages: 120 callers with the largest submissions took 20 MiB.
+_GROWTH_BYTES: Final = 24 << 20
 # More than a handshake with a first call. An indexed header field is a byte, and 115 in memory.
 _SENT_BYTES: Final = 4 << 10
 _RECEIVED: Final = struct.Struct("128x Q")  # tcpi_bytes_received of Linux' struct tcp_info
@@ -45,29 +48,36 @@ def end_connections(peers: Collection[str]) -> bool:
     return True
 
 
-async def end_floods(port: int, refusals: Counter[str]) -> None:
-    """Ends the connections to a port that sent much, while memory has grown by 40 MiB within 3 s.
+async def end_floods(port: int, calls: Calls) -> None:
+    """Ends the connections to a port that sent much, while memory grows by more than messages take.
 
     gRPC limits no memory of all connections, and until a caller acknowledges its settings, a head
-    takes up to 54 MiB. Callers whose connection ends dial again; `refusals` counts `gave_way`.
+    takes up to 54 MiB. Callers whose connection ends dial again; refusals count `gave_way`.
     """
     if not _STATISTICS.exists():
         await asyncio.Event().wait()
     is_over, loop = Event(), asyncio.get_running_loop()
 
     def watch() -> None:  # in a thread, since a busy loop looks too late
-        sizes = deque[int](maxlen=round(_GROWTH_SECONDS / _LOOK_SECONDS))
+        usual_bytes, message_bytes, moment, wait_seconds = math.inf, 0.0, time.monotonic(), 0.0
         # Opened once: connections may be as many as the files that a process may open.
         with _STATISTICS.open("rb", buffering=0) as statistics:
-            while not is_over.wait(_LOOK_SECONDS):
+            while not is_over.wait(wait_seconds):
                 statistics.seek(0)
-                sizes.append(int(statistics.readall().split()[1]) * resource.getpagesize())
-                if sizes[-1] - min(sizes) >= _GROWTH_BYTES:
+                size = int(statistics.readall().split()[1]) * resource.getpagesize()
+                change = (time.monotonic() - moment) * _USUAL_BYTES_PER_SECOND
+                moment = time.monotonic()
+                usual_bytes = min(size, usual_bytes + change)
+                message_bytes = max(calls.message_bytes, message_bytes - change)
+                growth = size - usual_bytes
+                wait_seconds = _LOOK_SECONDS if growth < _GROWTH_BYTES / 3 else _SOON_SECONDS
+                if growth - message_bytes >= _GROWTH_BYTES:
                     for connection in _senders(port):
                         # A shutdown would let gRPC read what the system has buffered.
                         _C_LIBRARY.connect(connection.fileno(), _NO_ADDRESS, len(_NO_ADDRESS))
-                        loop.call_soon_threadsafe(refusals.update, ("gave_way",))
+                        loop.call_soon_threadsafe(calls.refusals.update, ("gave_way",))
                     trim_heap()
+                    wait_seconds = _LOOK_SECONDS  # gRPC needs it to free memory
 
     try:
         await asyncio.to_thread(watch)

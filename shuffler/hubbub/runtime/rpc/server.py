@@ -175,7 +175,7 @@ class Server:
 
     async def end_floods(self) -> None:
         """Ends connections that sent much, while memory grows fast; see `connection_ends`."""
-        await end_floods(self._port, self.calls.refusals)
+        await end_floods(self._port, self.calls)
 
     async def stop(self, grace_seconds: float) -> None:
         """Tells health checks, takes no new calls, and finishes those under way."""
