@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.clean_environment import forget_the_caller
 from tests.support.source_trees import nodes
+from tests.support.times import processor_seconds
 from tests.support.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
@@ -262,6 +263,13 @@ def test_a_run_removes_the_callers_environment_variables() -> None:
     }
     forget_the_caller(caller)
     assert caller == {**environment, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def test_the_cost_of_a_test_that_replaces_paths_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Path, "stat", None)
+    assert processor_seconds() > 0
 
 
 def test_matrices_are_multiplied_by_one_thread() -> None:

@@ -9,6 +9,7 @@ import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from glob import glob
 from pathlib import Path
 from time import monotonic  # as it is: tests put their own in its module
 from typing import Any
@@ -32,18 +33,18 @@ def _count(event: str, arguments: tuple[Any, ...]) -> None:
         _started["redis"] += program.startswith(("redis-server", "valkey-server"))
 
 
-def _processor_seconds(process: str = "self") -> float:
+def processor_seconds(process: str = "self") -> float:
     """Of a process and all below it: those that run, and those that have ended."""
-    folder = Path("/proc", process)
-    ticks = sum(map(int, _contents(folder / "stat").rpartition(")")[2].split()[11:15]))
-    children = " ".join(map(_contents, folder.glob("task/*/children"))).split()
-    return ticks / os.sysconf("SC_CLK_TCK") + sum(map(_processor_seconds, children))
+    ticks = sum(map(int, _contents(f"/proc/{process}/stat").rpartition(")")[2].split()[11:15]))
+    tasks = glob(f"/proc/{process}/task/*/children")  # noqa: PTH207 a test replaces Path.stat
+    children = " ".join(map(_contents, tasks)).split()
+    return ticks / os.sysconf("SC_CLK_TCK") + sum(map(processor_seconds, children))
 
 
-def _contents(path: Path) -> str:
+def _contents(path: str) -> str:
     """Of a file of a process or thread; nothing, if that has just ended."""
     try:
-        return path.read_text()
+        return Path(path).read_text()
     except OSError:
         return ""
 
@@ -55,13 +56,13 @@ def pytest_configure() -> None:
 
 def _phase(item: pytest.Item, phase: str) -> Iterator[None]:
     _started.clear()
-    wall, cpu = monotonic(), _processor_seconds()
+    wall, cpu = monotonic(), processor_seconds()
     yield
     record = {
         "test": item.nodeid,
         "phase": phase,
         "wall": monotonic() - wall,
-        "cpu": _processor_seconds() - cpu,
+        "cpu": processor_seconds() - cpu,
         **_started,
     }
     with (RECORDS / f"{os.getpid()}.jsonl").open("a") as file:
