@@ -87,7 +87,7 @@ class OnCluster(Measured):
 
     def processor_seconds(self) -> dict[str, float]:
         """What each service, the Cluster, and devices and analyst have had of all processors."""
-        cpu_seconds = {child.name: processor_seconds(child.process.pid) for child in self._children}
+        cpu_seconds = {child.name: processor_seconds(child.process.pid) for child in self.children}
         cpu_seconds["Cluster"] = sum(
             processor_seconds(n.child.process.pid) for n in self._cluster.nodes
         )

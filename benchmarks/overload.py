@@ -53,7 +53,7 @@ class Measured(LocalRun):
     def resident_bytes(self) -> dict[str, int]:
         """What each service holds in memory now, with the processes that it started."""
         sizes = {}
-        for child in self._children:
+        for child in self.children:
             pid = child.process.pid
             others = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
             pages = [
@@ -66,10 +66,10 @@ class Measured(LocalRun):
     def processor_seconds(self) -> dict[str, float]:
         """What each service and each Redis has had of all processors, with what it started."""
         roles = {
-            "shuffler's Redis": self._redis[0].child,
-            "aggregator's Redis": self._redis[1].child,
+            "shuffler's Redis": self.redis_servers[0].child,
+            "aggregator's Redis": self.redis_servers[1].child,
         }
-        children = {**{child.name: child for child in self._children}, **roles}
+        children = {**{child.name: child for child in self.children}, **roles}
         return {name: processor_seconds(child.process.pid) for name, child in children.items()}
 
 

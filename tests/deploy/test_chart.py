@@ -163,7 +163,11 @@ def test_the_services_take_the_arguments_that_they_are_given(
         assert aggregator.http.access == (access if values is EVERYTHING else None)
         for pod in (pods["shuffler"], pods["aggregator"]):
             [container] = pod["containers"]
-            files = [source["secret"]["name"] for source in _projected(pod)]
+            files = [
+                source["secret"]["name"]
+                for volume in pod["volumes"]
+                for source in volume.get("projected", {"sources": []})["sources"]
+            ]
             assert files == [
                 name
                 for name in ("hubbub-tokens", values.get("secrets", {}).get("access"))
@@ -441,11 +445,6 @@ def _by_name(documents: list[dict[str, Any]], kind: str) -> dict[str, dict[str, 
     return {
         document["metadata"]["name"]: document for document in documents if document["kind"] == kind
     }
-
-
-def _projected(pod: dict[str, Any]) -> list[dict[str, Any]]:
-    projected = [volume.get("projected", {"sources": []}) for volume in pod["volumes"]]
-    return [source for volume in projected for source in volume["sources"]]
 
 
 def _selects(selector: dict[str, Any] | None, labels: dict[str, str]) -> bool:

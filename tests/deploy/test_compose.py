@@ -243,7 +243,7 @@ def _until_a_login_is_asked_for(machine: Machine, installed: Path) -> None:
             problem.update(browser.get(f"{page}/v1/metrics").json())
             return "login" in problem
 
-        eventually(asks, machine.children["aggregator"]._log.read_text)
+        eventually(asks, machine.children["aggregator"].log.read_text)
         login = browser.get(f"{page}/login")
         assert (login.status_code, login.headers["location"].split("/auth?")[0]) == (
             303,
@@ -251,7 +251,7 @@ def _until_a_login_is_asked_for(machine: Machine, installed: Path) -> None:
         )
         headers = {"Authorization": f"Bearer {login_provider.script_token(page)}"}
         assert browser.get(f"{page}/v1/metrics/theme", headers=headers).status_code == 200
-    lines = machine.children["aggregator"]._log.read_text().splitlines()
+    lines = machine.children["aggregator"].log.read_text().splitlines()
     audit = [json.loads(line) for line in lines if '"hubbub.audit"' in line]
     entries = [
         (entry["who"], entry["by"], entry["status"]) for entry in audit if entry.get("metric")

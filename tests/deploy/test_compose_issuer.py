@@ -154,7 +154,7 @@ def test_the_compose_file_runs_and_devices_report_with_tokens(
             return "401" not in str(error)
         return True
 
-    eventually(knows_ann, issuer.children["issuer"]._log.read_text)
+    eventually(knows_ann, issuer.children["issuer"].log.read_text)
     with Client(bundle, MemoryState(), transport, hold_seconds=None, ask_issuer=ask) as client:
         client.report("theme", "dark")
         assert client.flush(HANG_SECONDS), client.dropped
@@ -162,6 +162,6 @@ def test_the_compose_file_runs_and_devices_report_with_tokens(
     with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=HANG_SECONDS) as answer:
         body = answer.read().decode()
     assert re.search(r'hubbub_issued_tokens_total\{outcome="issued"\} [1-9]', body)
-    log = issuer.children["issuer"]._log.read_text()
+    log = issuer.children["issuer"].log.read_text()
     assert "reloaded" in log
     assert "ann" not in log

@@ -100,7 +100,7 @@ class Faulty(LocalRun):
         environment = {**os.environ, "HUBBUB_REDIS_URL": redis_url}
         command = [sys.executable, "-c", FAULTY, *arguments]
         self.shuffler = Child(role, command, environment, self.home / "log" / "shuffler.log")
-        self._children.append(self.shuffler)
+        self.children.append(self.shuffler)
 
 
 def _report(bundle: Bundle) -> SealedReport:

@@ -429,8 +429,8 @@ def test_the_terms_of_the_law_are_metrics_of_both_services(
     assert samples["", 'hubbub_submitted_reports_total{outcome="taken"}'] == 60
     assert samples["", "hubbub_opening_key_days_left"] > 100
     assert samples["", "process_resident_memory_bytes"] > 0
-    own_run._redis[0].child.process.kill()
-    own_run._redis[0].child.process.wait()
+    own_run.redis_servers[0].child.process.kill()
+    own_run.redis_servers[0].child.process.wait()
     assert scraped(own_run, own_run.ports.shuffler_metrics)["", "hubbub_store_up"] == 0
 
 

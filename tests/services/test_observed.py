@@ -101,7 +101,7 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
             assert main(["query", "theme", "--home", str(run.home)]) == 0
             eventually(lambda: _gauges(run)["", "hubbub_batches_under_way"] == 0)
             samples = _gauges(run)
-            redis = run._redis[0].child.process
+            redis = run.redis_servers[0].child.process
             redis.kill()  # something to say
             redis.wait()
             log = tmp_path / "home" / "log" / "shuffler.log"

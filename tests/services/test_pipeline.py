@@ -220,7 +220,7 @@ def test_killed_services_lose_nothing_and_count_nothing_twice(own_run: LocalRun)
     processes end, since they hold the private keys; with batches in flight, of the shuffler and
     both Redis servers. Everything starts again after each."""
     _report(own_run, "theme", ["dark"] * 30)
-    for child in reversed(own_run._children):
+    for child in reversed(own_run.children):
         child.process.terminate()
         assert child.process.wait() == 0
     own_run.stop()
@@ -229,7 +229,7 @@ def test_killed_services_lose_nothing_and_count_nothing_twice(own_run: LocalRun)
         assert before["acknowledged"] == 30
         _report(own_run, "theme", ["dark"] * 60)
         eventually(lambda: _terms(own_run)["counted"] > before["counted"])
-        aggregator = own_run._children[0].process
+        aggregator = own_run.children[0].process
         children = Path(f"/proc/{aggregator.pid}/task/{aggregator.pid}/children")
         openers = children.read_text().split() if children.exists() else []
         assert len(openers) >= 2 or not children.exists()
@@ -244,11 +244,11 @@ def test_killed_services_lose_nothing_and_count_nothing_twice(own_run: LocalRun)
         with redis.Redis.from_url(own_run.shuffler_redis) as pool:
             flying = eventually(lambda: pool.keys("shuffler:batch:*"))
         assert len(flying) >= 1
-        own_run._children[1].process.kill()
-        own_run._children[1].process.wait()
+        own_run.children[1].process.kill()
+        own_run.children[1].process.wait()
         with pytest.raises(ServiceUnavailable, match="aggregator ended with code -9"):
             own_run.check()
-        for server in own_run._redis:
+        for server in own_run.redis_servers:
             server.child.process.kill()
             server.child.process.wait()
     with own_run:
@@ -419,7 +419,7 @@ def test_redis_away_is_waited_out(run: LocalRun) -> None:
     """The shuffler's Redis stopped: nothing is acknowledged; it goes on: nothing was lost."""
     import signal
 
-    server = run._redis[0].child.process
+    server = run.redis_servers[0].child.process
     before = _terms(run)
     transport = _transport(run)
     client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)

@@ -72,7 +72,7 @@ def haproxy(folder: Path, configuration: str, shuffler_port: int) -> Iterator[in
         return True
 
     try:
-        eventually(listens, child._log.read_text, although=(ConnectionError,))
+        eventually(listens, child.log.read_text, although=(ConnectionError,))
         yield port
     finally:
         child.stop()

@@ -345,7 +345,7 @@ def _hung_up(log: str) -> int:
 
 
 def _hang_up(run: LocalRun) -> None:
-    for child in run._children:
+    for child in run.children:
         child.process.send_signal(signal.SIGHUP)
 
 

@@ -101,7 +101,7 @@ def test_reports_with_tokens_are_counted_and_those_without_are_not(
 ) -> None:
     names = (add_account(run.home / ACCOUNTS, f"p{n}", vouches=False) for n in range(24))
     keys = [(run.home / ACCOUNT_KEY).read_text(), *names]
-    run._children[1].reload()
+    run.children[1].reload()
     eventually(lambda: "why SIGHUP" in (run.home / "log" / "issuer.log").read_text())
     for number, key in enumerate(keys):
         with _client(run, key, tmp_path / f"device{number}") as client:

@@ -112,7 +112,7 @@ def provider(
         return web.get(f"{oidc_provider.issuer}/jwks").status_code == 200
 
     try:
-        eventually(answers, child._log.read_text, although=(httpx2.TransportError,))
+        eventually(answers, child.log.read_text, although=(httpx2.TransportError,))
         yield oidc_provider
     finally:
         child.stop()

@@ -57,7 +57,7 @@ def answering(child: Child, port: int, *, tls: bool) -> None:
                 return True
         return True
 
-    eventually(answers, child._log.read_text, although=(redis.RedisError,))
+    eventually(answers, child.log.read_text, although=(redis.RedisError,))
 
 
 def has_tls() -> bool:

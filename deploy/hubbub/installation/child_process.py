@@ -88,14 +88,14 @@ class Child:
         self.name = name
         self._command = list(command)
         self._environment = dict(environment)
-        self._log = log
+        self.log = log
         self.start()
 
     def start(self) -> None:
         """Runs the program."""
         # Linux sends the signal as soon as the thread that started the program ends.
         lasts = threading.current_thread() is threading.main_thread()
-        with self._log.open("ab") as output:
+        with self.log.open("ab") as output:
             self._first = output.tell()
             self.process = subprocess.Popen(
                 self._command,
@@ -112,7 +112,7 @@ class Child:
 
         Raises ServiceUnavailable if it refuses them, ends, or does not say either.
         """
-        before = self._log.stat().st_size
+        before = self.log.stat().st_size
         self.process.send_signal(signal.SIGHUP)
         deadline = time.monotonic() + _RELOAD_SECONDS
         while time.monotonic() < deadline:
@@ -124,7 +124,7 @@ class Child:
                     return
             time.sleep(_LOOK_SECONDS)
         raise ServiceUnavailable(
-            f"{self.name} did not confirm that it reloaded its files; see {self._log}"
+            f"{self.name} did not confirm that it reloaded its files; see {self.log}"
         )
 
     def wait_for(
@@ -152,13 +152,13 @@ class Child:
         if code is not None:
             lines = self._lines(self._first)
             raise ServiceUnavailable(
-                f"{self.name} ended with code {code}; its last lines in {self._log}:\n"
+                f"{self.name} ended with code {code}; its last lines in {self.log}:\n"
                 + "\n".join(lines[-_LAST_LINES:])
             )
 
     def _lines(self, start: int) -> list[str]:
         """The lines it has logged from this byte on."""
-        return self._log.read_bytes()[start:].decode(errors="replace").splitlines()
+        return self.log.read_bytes()[start:].decode(errors="replace").splitlines()
 
     def stop(self) -> None:
         """Terminates it and waits; kills it if it does not end."""

@@ -130,8 +130,8 @@ class LocalRun:
         self.shuffler_status = f"127.0.0.1:{ports.operator}"
         self.ports = ports
         self._catalog = self._local_catalog(catalog)
-        self._redis: list[EmbeddedRedis] = []
-        self._children: list[Child] = []
+        self.redis_servers: list[EmbeddedRedis] = []
+        self.children: list[Child] = []
 
     def __enter__(self) -> Self:
         try:
@@ -173,26 +173,26 @@ class LocalRun:
     @property
     def shuffler_redis(self) -> str:
         """The URL of the shuffler's Redis."""
-        return self._redis[0].url
+        return self.redis_servers[0].url
 
     @property
     def aggregator_redis(self) -> str:
         """The URL of the aggregator's Redis."""
-        return self._redis[1].url
+        return self.redis_servers[1].url
 
     def check(self) -> None:
         """Raises ServiceUnavailable if any process has ended."""
-        for child in (*self._children, *(redis.child for redis in self._redis)):
+        for child in (*self.children, *(redis.child for redis in self.redis_servers)):
             child.check()
 
     def stop(self) -> None:
         """Stops everything, the shuffler first, so that it accepts nothing that would be lost."""
         with endings_to(_say_still_ending):  # services that are not stopped would run on without us
-            for child in reversed(self._children):
+            for child in reversed(self.children):
                 child.stop()
-            for redis in self._redis:
+            for redis in self.redis_servers:
                 redis.stop()
-            self._children, self._redis = [], []
+            self.children, self.redis_servers = [], []
             self._lock.close()
 
     def take(self, catalog: Catalog) -> None:
@@ -204,7 +204,7 @@ class LocalRun:
         """
         self._catalog = self._local_catalog(catalog)
         self.bundle = self._prepare()
-        for child in self._children:  # the aggregator first: it must know the shuffler's streams
+        for child in self.children:  # the aggregator first: it must know the shuffler's streams
             child.reload()
 
     def publish_models(self) -> None:
@@ -215,7 +215,7 @@ class LocalRun:
         if any(metric.model for metric in self.bundle.metrics.values()) and publish_models(
             self.endpoints.service, self.home / "keys", self.models_path
         ):
-            self._children[-1].reload()  # the shuffler
+            self.children[-1].reload()  # the shuffler
 
     def _local_catalog(self, catalog: Catalog) -> Catalog:
         """The catalog with this machine's addresses, for its devices."""
@@ -281,7 +281,7 @@ class LocalRun:
     def _start(self) -> None:
         for role in ("shuffler", "aggregator"):
             with postponed_endings():
-                self._redis.append(EmbeddedRedis((self.home / f"redis-{role}").absolute()))
+                self.redis_servers.append(EmbeddedRedis((self.home / f"redis-{role}").absolute()))
         notice = self.home / "notice.txt"  # it stays for the next start
         if self._notice:
             notice.write_text(self._notice, encoding="utf-8")
@@ -319,7 +319,7 @@ class LocalRun:
         }
         words = [*_command_line(of_shuffler), *development]
         self._service("shuffler", *words, redis_url=self.shuffler_redis)
-        aggregator, shuffler = self._children[0], self._children[-1]
+        aggregator, shuffler = self.children[0], self.children[-1]
         ask, faults = self.endpoints.service.ask, (ServiceUnavailable, StoreUnavailable)
         aggregator.wait_for(lambda: ask("/ready"), faults, "the aggregator does not serve")
         shuffler.wait_for(self._shuffler_answers, faults, "the shuffler does not serve")
@@ -329,7 +329,7 @@ class LocalRun:
         command = [sys.executable, "-m", f"hubbub.{role}", *arguments]
         log = self.home / "log" / f"{role}.log"
         with postponed_endings():
-            self._children.append(Child(role, command, environment, log))
+            self.children.append(Child(role, command, environment, log))
 
     def _shuffler_answers(self) -> None:
         credentials = TlsFolder(self.home / "tls", "aggregator").channel_credentials("shuffler")

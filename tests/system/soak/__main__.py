@@ -188,7 +188,7 @@ def _look(url: str, page: dict[str, list[Any]]) -> None:
 
 def _measure(house: LocalRun, sizes: dict[str, list[int]], half: int) -> None:
     """How large each service is, with the processes that it has started, in MB."""
-    for child in house._children:
+    for child in house.children:
         pid = child.process.pid
         try:
             below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
