@@ -2,7 +2,7 @@
 
 import json
 import math
-from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from statistics import NormalDist
 from typing import Any
@@ -20,10 +20,6 @@ from tests.proofs.vectors import directions
 
 # Asi, Feldman, Talwar (2022): what no mechanism betters, at 64 numbers.
 OPTIMUM = {1.0: 406.0, 2.0: 103.5, 4.0: 27.9, 8.0: 8.5}
-
-
-def _law(codes: VectorCodes, vector: list[float]) -> dict[bytes, Fraction]:
-    return distribution(lambda coins: codes.randomize(vector, coins))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +43,8 @@ def test_a_shorter_vector_is_its_direction_or_the_opposite_with_its_own_mean(
     scaled = [x / max(map(abs, vector)) for x in vector] if length else [1.0, 0.0]
     direction = [2 * x / math.hypot(*scaled) for x in scaled]
     law, straight, opposite = (
-        _law(codes, way) for way in (vector, direction, [-x for x in direction])
+        distribution(partial(codes.randomize, way))
+        for way in (vector, direction, [-x for x in direction])
     )
     turned = (1 - length / 2) / 2
     for payload, chance in law.items():

@@ -48,10 +48,6 @@ WORDS = _words()
 COUNTS = _counts()
 
 
-def _likely(tree: PrefixTree, totals: Totals, false_share: float) -> tuple[LikelyString, ...]:
-    return likely([(tree, totals)], answer(tree, totals, None), false_share)
-
-
 def _places(counts: dict[str, int], seed: int) -> Places:
     totals = draw(TREE, [*counts], [*counts.values()], np.random.default_rng(seed))
     return Places([(TREE, totals)])
@@ -110,7 +106,7 @@ def test_a_string_that_shares_a_cell_with_a_frequent_string_is_not_called_likely
     for seed in range(2):
         counts = chance.multinomial(1_000_000, shares / shares.sum())
         totals = draw(tree, words, counts.tolist(), np.random.default_rng(seed))
-        names = [row.value for row in _likely(tree, totals, 0.5)]
+        names = [row.value for row in likely([(tree, totals)], answer(tree, totals, None), 0.5)]
         more += len(names)
         false += len({*names} - {*words})
     assert more > 5

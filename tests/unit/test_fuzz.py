@@ -23,20 +23,28 @@ DECODERS += ["trust", "handovers", "answer"]
 DECODERS += ["rappor_params", "rappor_counts", "rappor_map"]
 DECODERS += ["redis_url"]
 DECODERS += [f"payload_{name}" for name in REGISTRY]
-# What takes longer than a decoder: a device lives, a page is asked. And how many inputs of it.
+# What takes longer than a decoder, which answers or refuses any bytes: a device lives, a page is
+# asked. And how many inputs of it.
 LONGER = {
+    # A damaged state exceeds no limit and turns nothing on.
     "state_file": 100,
     "state_rows": 100,
     "witness": 100,
+    # No content of a journal exceeds a limit.
     "journal_life": 600,
     "journal_noted": 600,
+    # A signed bundle is refused or usable in every respect.
     "bundle_signed": 600,
     "bundle_proof": 300,
+    # No answer of a shuffler loses a report or raises.
     "answer_submit": 200,
     "answers_submit": 150,
+    # A batch ends only when an aggregator accepted it.
     "answers_apply": 600,
+    # Every answer of an aggregator is shown, or refused with a sentence.
     "answer_json": 1000,
     "answer_shown": 600,
+    # Every HTTP request is answered without a fault.
     "http_raw": 600,
     "http_asked": 600,
 }
@@ -69,50 +77,18 @@ def test_no_target_is_left_out(targets: dict[str, Target]) -> None:
     assert {*DECODERS, *LONGER} == set(targets) - {"readers"}
 
 
-@pytest.mark.parametrize("name", DECODERS)
-def test_a_decoder_answers_or_refuses_any_bytes(name: str, run_target: Run) -> None:
+READERS = [name for name in (*DECODERS, *LONGER) if name not in ("bundle_proof", "answers_submit")]
+
+
+@pytest.mark.parametrize(
+    "name", [*READERS, pytest.param("answers_submit", marks=pytest.mark.thorough)]
+)
+def test_a_reader_keeps_its_promise_with_any_input(name: str, run_target: Run) -> None:
     run_target(name)
-
-
-@pytest.mark.parametrize("name", ["state_file", "state_rows", "witness"])
-def test_a_damaged_state_exceeds_no_limit_and_turns_nothing_on(name: str, run_target: Run) -> None:
-    run_target(name)
-
-
-@pytest.mark.parametrize("name", ["journal_life", "journal_noted"])
-def test_no_journal_content_exceeds_a_limit(name: str, run_target: Run) -> None:
-    run_target(name)
-
-
-def test_a_signed_bundle_is_refused_or_usable_in_every_respect(run_target: Run) -> None:
-    run_target("bundle_signed")
 
 
 def test_no_proof_makes_a_device_accept_an_unlogged_bundle(run_target: Run) -> None:
     run_target("bundle_proof")
-
-
-@pytest.mark.parametrize(
-    "name", ["answer_submit", pytest.param("answers_submit", marks=pytest.mark.thorough)]
-)
-def test_no_answer_of_a_shuffler_loses_a_report_or_raises(name: str, run_target: Run) -> None:
-    run_target(name)
-
-
-def test_a_batch_ends_only_when_an_aggregator_accepted_it(run_target: Run) -> None:
-    run_target("answers_apply")
-
-
-@pytest.mark.parametrize("name", ["answer_json", "answer_shown"])
-def test_every_answer_of_an_aggregator_is_shown_or_refused_with_a_sentence(
-    name: str, run_target: Run
-) -> None:
-    run_target(name)
-
-
-@pytest.mark.parametrize("name", ["http_raw", "http_asked"])
-def test_every_http_request_is_answered_without_a_fault(name: str, run_target: Run) -> None:
-    run_target(name)
 
 
 def test_a_method_answers_or_refuses_any_request(tmp_path: Path) -> None:

@@ -224,22 +224,14 @@ def test_an_unknown_option_is_refused_by_its_command_in_two_lines(
     assert remedy == f"see {whose} --help"
 
 
-@pytest.mark.parametrize(
-    ("typed", "remedy"),
-    [
-        ("cross m a b c d", "d; it takes at most 4 arguments: metric PART PART PART"),
-        ("status theme", "theme; it takes no arguments"),
-    ],
-)
-def test_too_many_arguments_are_refused_with_those_that_the_command_takes(
-    typed: str, remedy: str, capsys: Capture
-) -> None:
-    assert f"error: unrecognized arguments: {remedy}\n" in refusal_of(capsys, *typed.split())
+FURTHER = "error: unrecognized arguments:"
 
 
 @pytest.mark.parametrize(
     ("typed", "remedy"),
     [
+        ("cross m a b c d", f"{FURTHER} d; it takes at most 4 arguments: metric PART PART PART\n"),
+        ("status theme", f"{FURTHER} theme; it takes no arguments\n"),
         ("up metrics.toml", "metrics.toml: name the catalog by an option: --catalog metrics.toml"),
         ("init house metrics.toml", "name the catalog by an option: --catalog metrics.toml"),
         ("init metrics.toml", "name the catalog by an option: --catalog metrics.toml"),

@@ -70,25 +70,17 @@ def test_a_slow_body_is_abandoned_in_time(head: bytes) -> None:
         _answer(url, seconds=0.3, most_bytes=1 << 20)
 
 
-@pytest.mark.parametrize("length", [b"", b"Content-Length: 1001\r\n"])
-def test_a_body_that_is_too_large_is_refused(length: bytes) -> None:
-    with (
-        _server(OK + length + b"\r\n", b"a" * 1001) as url,
-        pytest.raises(OSError, match="larger than 1,000 bytes"),
-    ):
-        _answer(url)
-
-
-def test_a_body_that_is_cut_off_is_refused() -> None:
-    with (
-        _server(OK + b"Content-Length: 9\r\n\r\n", b"half") as url,
-        pytest.raises(OSError, match="the answer is incomplete"),
-    ):
-        _answer(url)
-
-
-def test_an_answer_that_is_not_http_raises_oserror() -> None:
-    with _server(b"SSH-2.0-OpenSSH_9.2\r\n") as url, pytest.raises(OSError, match="not HTTP"):
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        ([OK + b"\r\n", b"a" * 1001], "larger than 1,000 bytes"),
+        ([OK + b"Content-Length: 1001\r\n\r\n", b"a" * 1001], "larger than 1,000 bytes"),
+        ([OK + b"Content-Length: 9\r\n\r\n", b"half"], "the answer is incomplete"),
+        ([b"SSH-2.0-OpenSSH_9.2\r\n"], "not HTTP"),
+    ],
+)
+def test_a_large_cut_off_or_foreign_answer_is_refused(sent: list[bytes], message: str) -> None:
+    with _server(*sent) as url, pytest.raises(OSError, match=message):
         _answer(url)
 
 
