@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TESTS := faces units-e-to-z system statistics services units-a-to-d enumerations
 REST := slow statistics-m-to-z statistics-a-to-l system-p-to-z system-a-to-o faces services sdk deploy units-a-to-d units-e-to-z mutants
 
-.PHONY: demo test test-rest test-all test-times faults $(sort $(TESTS) $(REST) newest) proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
+.PHONY: demo test test-rest test-all test-times faults $(sort $(TESTS) $(REST) newest) proofs quick quick-units-a-to-d quick-units-e-to-z quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
 
 NEW_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -151,12 +151,15 @@ newest: .venv/ready
 	@$(BIN)/uv pip install --quiet --python build/newest/bin/python --no-deps --no-build-isolation --editable ./client --editable .
 	@build/newest/bin/python -m pytest $(NEWER) $(ARGS)
 
-# What a change wants to know at once: the last failures first. The units take as long as all else.
+# What a change wants to know at once: the last failures first. The units are in two parts, since
+# together they take longer than all else.
 QUICK := $(PYTEST) -q -x --ff -m "not slow and not thorough"
 quick: .venv/ready
-	@$(MAKE) --no-print-directory -j2 --output-sync quick-units quick-proofs lint
-quick-units:
-	@$(QUICK) tests/unit $(ARGS)
+	@$(MAKE) --no-print-directory -j2 --output-sync quick-units-e-to-z quick-units-a-to-d quick-proofs lint
+quick-units-a-to-d:
+	@$(QUICK) $(EARLY) $(ARGS)
+quick-units-e-to-z:
+	@$(QUICK) $(LATE) $(ARGS)
 quick-proofs:
 	@$(QUICK) tests/proofs $(ARGS)
 

@@ -13,6 +13,7 @@ from hubbub.mechanisms import Probability, build
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON, exp_at_most, log_at_least
 
 
+@pytest.mark.slow
 @given(st.fractions(0, 1))
 def test_at_most_and_at_least_enclose(probability: Fraction) -> None:
     below, above = Probability.at_most(probability), Probability.at_least(probability)

@@ -110,6 +110,7 @@ def test_the_end_of_a_string_has_unique_bits(bits: int) -> None:
         assert spell(reading.text, 48) == bits
 
 
+@pytest.mark.slow
 def test_every_bit_sequence_spells_one_string_or_none() -> None:
     """Every alphabet has codes that no letter has; what is read of the others is spelled so."""
     size = 15

@@ -40,6 +40,9 @@ from tests.support.catalogs import catalog_of, catalog_toml, metric_toml, promis
 from tests.support.commands import Capture, document_of, output_of, refusal_of
 from tests.support.crowds import crowd_in, crowd_of, with_crowd
 
+# To plan a crowd takes a quarter of a second, of whichever test comes first.
+pytestmark = pytest.mark.slow
+
 HEAD = 'shuffler = "127.0.0.1:1"\n'
 THEME = crowd_text(30_000)
 ALONE = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
@@ -78,7 +81,6 @@ def test_the_only_honest_person_of_a_crowd_has_the_local_epsilon(
     assert crowd_of(1000, 4, 1.0, honest=0.8).others == 799
 
 
-@pytest.mark.slow
 def test_the_largest_local_epsilon_that_keeps_the_promise_is_found(tmp_path: Path) -> None:
     metric = _read(tmp_path, THEME)
     assert (metric.mechanism, metric.min_batch, metric.mix) == ("grr", 30_000, "epoch")
@@ -178,7 +180,6 @@ def test_fields_that_a_promise_excludes_are_refused_with_a_remedy(
         ("max_local_epsilon = 40", r"max_local_epsilon"),
     ],
 )
-@pytest.mark.slow
 def test_a_promise_that_cannot_hold_is_refused_with_a_remedy(
     tmp_path: Path, more: str, message: str
 ) -> None:
@@ -186,7 +187,6 @@ def test_a_promise_that_cannot_hold_is_refused_with_a_remedy(
         _read(tmp_path, f"{THEME}{more}\n")
 
 
-@pytest.mark.slow
 def test_dummies_allow_a_larger_local_epsilon_and_are_in_the_stream_table(
     tmp_path: Path,
 ) -> None:
@@ -368,7 +368,6 @@ def test_a_rehearsed_epoch_with_secret_numbers_has_the_shufflers_minimum(
     assert epochs_until_refused(hidden, enough + 500) == 200
 
 
-@pytest.mark.slow
 def test_dummies_of_devices_are_chosen_and_waited_for(tmp_path: Path) -> None:
     plain, padded = _read(tmp_path, THEME), _read(tmp_path, THEME + 'dummies = "devices"\n')
     crowd = crowd_in(padded)
@@ -395,7 +394,6 @@ def test_dummies_of_devices_are_chosen_and_waited_for(tmp_path: Path) -> None:
     assert 29_700 < devices_at_least(30_000, 0.00333) < 30_000
 
 
-@pytest.mark.slow
 def test_a_hidden_number_raises_the_minimum_and_the_card_shows_its_epsilon(
     tmp_path: Path,
 ) -> None:
@@ -460,7 +458,6 @@ def test_a_promise_is_refused_without_numpy_and_scipy() -> None:
         catalog_of(HEAD + THEME)
 
 
-@pytest.mark.slow
 def test_a_bundle_always_contains_the_whole_promise(tmp_path: Path) -> None:
     metric = _read(tmp_path, THEME)
     text = HEAD + ALONE.replace("[metrics.theme]", "[metrics.other]")
@@ -505,7 +502,6 @@ def test_a_promise_that_no_epsilon_keeps_is_refused(capsys: Capture) -> None:
     assert "--epsilon 1e-05 is outside [0.000976562, 16]" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
     tmp_path: Path, capsys: Capture
 ) -> None:
@@ -547,7 +543,6 @@ def test_the_promise_of_a_crowd_is_explained_with_and_without_trust(capsys: Capt
     assert "--values 1 is outside [2, 16777216]" in refusal_of(capsys, *arguments, "--values", "1")
 
 
-@pytest.mark.slow
 def test_a_plan_shows_the_errors_of_a_crowd_of_reports_alone_and_of_a_curator(
     capsys: Capture, tmp_path: Path
 ) -> None:
@@ -613,7 +608,6 @@ def test_a_plan_of_numbers_shows_the_same_trade(
         ("auto", "65536", "crowd = 30000, max_local_epsilon = 10, dummies = 20000\n"),
     ],
 )
-@pytest.mark.slow
 def test_a_plan_compares_errors_with_and_without_dummies(
     dummies: str, values: str, message: str, capsys: Capture
 ) -> None:
@@ -623,7 +617,6 @@ def test_a_plan_compares_errors_with_and_without_dummies(
     assert dummies == "auto" or f"dummies = {dummies}" in out
 
 
-@pytest.mark.slow
 def test_the_card_shows_the_loss_of_all_crowds_in_a_day_month_and_year(
     tmp_path: Path, capsys: Capture
 ) -> None:

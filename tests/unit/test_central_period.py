@@ -21,6 +21,9 @@ from tests.support.catalogs import promised_catalog_of
 from tests.support.commands import document_of
 from tests.support.crowds import crowd_in
 
+# To plan a crowd takes a quarter of a second, of whichever test comes first.
+pytestmark = pytest.mark.slow
+
 LISTED = 'mechanism = "auto"\nvalues = ["light", "dark", "system", "contrast"]\n'
 TREE = 'mechanism = "tree"\ndomain = "string"\n'
 CATALOG = 'shuffler = "127.0.0.1:1"\n' + crowd_text(

@@ -104,11 +104,13 @@ def go_verifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "verify"
 
 
+@pytest.mark.slow
 def test_go_accepts_every_servers_certificate(folder: Path, go_verifier: Path) -> None:
     paths = [folder / name for name in ("ca.pem", *(f"{role}.pem" for role in SERVERS))]
     subprocess.run([go_verifier, *paths], check=True)
 
 
+@pytest.mark.slow
 @needs_node
 def test_node_accepts_a_servers_certificate(folder: Path) -> None:
     with _server(folder, "shuffler") as port:
@@ -162,6 +164,7 @@ def test_clients_of_an_old_authority_trust_its_renewed_certificates(
     assert (tls / "ca.pem").read_bytes() == renewed
 
 
+@pytest.mark.slow
 def test_an_unwritable_key_log_delays_no_report(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +214,7 @@ transport.close()
 """
 
 
+@pytest.mark.slow
 def test_a_handshake_that_fails_writes_nothing_into_the_apps_standard_error(folder: Path) -> None:
     surroundings = {name: text for name, text in os.environ.items() if name != "GRPC_VERBOSITY"}
     with _server(folder, "shuffler") as port:

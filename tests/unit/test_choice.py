@@ -182,6 +182,7 @@ def test_a_mean_that_was_signed_keeps_its_mechanism(tmp_path: Path) -> None:
         assert continued_metric(other, before) == other
 
 
+@pytest.mark.slow
 def test_a_build_names_the_mechanism_that_it_keeps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

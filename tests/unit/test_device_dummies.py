@@ -66,6 +66,7 @@ def test_a_device_sends_its_dummies_as_reports_and_charges_none(
     assert len(_draw(signed, signed.bundle, state, "dark")) in {3, 4}
 
 
+@pytest.mark.slow
 def test_number_and_values_of_device_dummies_are_random(signed: Signed) -> None:
     """2 of each device and a third of one in four; each value as likely: 3e-7 by chance."""
     devices = 400

@@ -62,6 +62,7 @@ def test_the_tree_is_a_stream_of_the_metric_at_its_epsilon() -> None:
     assert "request more epochs" in notes(AnswerPlan.of(finder), nothing)[-1]
 
 
+@pytest.mark.slow
 def test_shuffle_amplification_of_a_stream_uses_its_own_loss() -> None:
     """The metric's own figure counts the larger loss of both, since a device has one role."""
     rare = PLUGIN.replace("grr", "unary.oue").replace("epsilon = 2.0", "epsilon = 1.0")

@@ -124,6 +124,7 @@ def test_arms_are_drawn_by_exactly_their_weights(weights: tuple[int, ...]) -> No
     assert drawn == {arm: weight for arm, weight in arms.items() if weight}
 
 
+@pytest.mark.slow
 def test_arms_of_two_experiments_and_of_two_definitions_are_independent() -> None:
     """A chi-square statistic of 3 degrees above 30 has a chance of 1.4e-6; of a fixed seed."""
     tables: dict[str, Counter[tuple[str, str]]] = {"name": Counter(), "weights": Counter()}

@@ -74,6 +74,7 @@ class Doubled(Listed):
     ONE_LOOK = "a throwaway family is looked at once"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["listed", "doubled"])
 def test_one_registry_line_adds_a_mechanism_everywhere(
     monkeypatch: pytest.MonkeyPatch,

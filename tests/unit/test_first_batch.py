@@ -48,6 +48,7 @@ def metrics() -> dict[str, Metric]:
     return dict(promised_catalog_of(CATALOG).metrics)
 
 
+@pytest.mark.slow
 def test_the_refusal_names_waiting_and_needed_reports_and_the_end(
     metrics: dict[str, Metric],
 ) -> None:

@@ -164,6 +164,7 @@ assert Client.from_bundle(sys.argv[1], **start).close(900)  # what the killed on
 """
 
 
+@pytest.mark.slow
 def test_a_child_of_an_unseen_fork_starts_again(signed: Signed, tmp_path: Path) -> None:
     with http_shuffler() as server:
         arguments = [str(signed.path), str(tmp_path / "state"), server.address]
@@ -199,6 +200,7 @@ other.join()
 """
 
 
+@pytest.mark.slow
 def test_a_child_starts_its_client_although_its_parent_was_starting_one(
     signed: Signed, tmp_path: Path
 ) -> None:

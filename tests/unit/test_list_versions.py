@@ -125,6 +125,7 @@ def test_other_keeps_its_index_when_a_list_grows(installation: Installation) -> 
         installation.build([*FOUR[::-1], "blue"], rest=rest)
 
 
+@pytest.mark.slow
 def test_the_none_of_a_default_keeps_its_place_and_is_asked_of_everybody(
     installation: Installation,
 ) -> None:

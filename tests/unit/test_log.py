@@ -307,6 +307,7 @@ def test_an_older_checkpoint_is_refused(
         start(old)
 
 
+@pytest.mark.slow
 def test_an_audit_checks_how_the_log_grew_from_every_bundle_before(
     operator: Operator, capsys: Capture
 ) -> None:
@@ -446,6 +447,7 @@ def test_missing_or_altered_files_of_a_served_log_are_named(
     assert "tile/entries/000.p/2: the file of entries is cut off" in refusal_of(capsys, *audit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["redirect", "long", "slow"])
 def test_an_audit_follows_no_redirect_and_limits_size_and_time(
     answer: str, operator: Operator, monkeypatch: pytest.MonkeyPatch, capsys: Any

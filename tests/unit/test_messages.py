@@ -31,6 +31,7 @@ NUMBERS = st.integers(0, 2**32 - 1)
 LISTS_OF_BYTES = st.lists(st.binary(max_size=300), max_size=3)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.builds(
@@ -55,6 +56,7 @@ def test_a_submission_has_the_bytes_of_the_library(reports: list[SealedReport]) 
     assert request_of(reports) == request.SerializeToString(deterministic=True)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.tuples(st.text(max_size=9), NUMBERS), LISTS_OF_BYTES, max_size=3))
 def test_a_request_for_tokens_has_the_bytes_of_the_library(
     blinded: dict[tuple[str, int], list[bytes]],

@@ -759,6 +759,7 @@ def test_the_shuffled_epsilon_covers_the_first_round_and_the_others(signed: Sign
     assert shuffled_of(metric, 5000).epsilon == max(epsilons)
 
 
+@pytest.mark.slow
 def test_the_audit_attacks_held_out_devices_of_a_model_too(
     signed: Signed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -789,6 +790,7 @@ def test_the_audit_attacks_held_out_devices_of_a_model_too(
     assert not lower()[0], "who tells all is found"
 
 
+@pytest.mark.slow
 def test_the_audit_catches_codes_that_always_name_a_near_word(
     signed: Signed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,8 @@ from tests.support.commands import Capture, document_of, refusal_of
 from tests.support.crowds import crowd_of
 from tests.support.devices import idle_client
 
+pytestmark = pytest.mark.slow
+
 START = 20_010  # days since 1970: 2024-10-14
 HOUR = 3600
 ROUNDS, EACH, CENTRAL, DELTA, CROWD = 4, 2, 2.0, 1e-6, 300

@@ -210,6 +210,7 @@ def test_a_wakeup_may_be_set_during_its_own_methods() -> None:
     assert not wakeup.is_set()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_sender_that_the_app_has_ended_starts_again(signed: Signed, tmp_path: Path) -> None:
     """By sys.exit() in on_drop, or a library that raises in every thread."""

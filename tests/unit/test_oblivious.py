@@ -134,6 +134,7 @@ def test_a_request_of_too_many_parts_is_refused_before_it_is_read_through(many: 
         read_request(head + fields + b"\0" + chunks + b"\0\0")
 
 
+@pytest.mark.slow
 @given(
     st.binary(max_size=100),
     st.lists(st.tuples(NAMES, st.binary(max_size=200)), max_size=4),

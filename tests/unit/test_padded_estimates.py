@@ -262,6 +262,7 @@ async def test_a_query_below_the_crowd_is_refused() -> None:
             await engine.estimate("theme", EstimateQuery(range=EpochRange(epochs="all")))
 
 
+@pytest.mark.slow
 def test_every_part_of_a_crowd_with_noise_dummies_that_has_arrived_is_answered() -> None:
     """224 values: a share of the dummies rounded up would name more of them than have arrived."""
     noise = noise_of(1.9, 58)

@@ -142,6 +142,7 @@ def test_a_rate_is_two_counts_of_events_also_by_arm(
         assert "menu" not in "".join([*texts, *(metric.sentence for metric in cards)])
 
 
+@pytest.mark.slow
 def test_the_promise_of_a_crowd_stands_beside_the_local_one(tmp_path: Path) -> None:
     by_name = papers_of(tmp_path, 'shuffler = "shuffler.example.org:443"\n' + crowd_text(20_000))
     texts = {s.subject: s.text for s in by_name["impact-assessment"].statements}
@@ -183,6 +184,7 @@ def test_without_runs_the_papers_name_nobody(tmp_path: Path) -> None:
     assert text["Google: shared?"].startswith(DECIDE)
 
 
+@pytest.mark.slow
 def test_the_files_of_the_stores_are_read_by_their_own_formats(tmp_path: Path) -> None:
     manifest = plistlib.loads(store_files()["PrivacyInfo.xcprivacy"])
     assert manifest["NSPrivacyTracking"] is False

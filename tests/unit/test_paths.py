@@ -27,6 +27,7 @@ MOST = {
 }
 
 
+@pytest.mark.slow
 def test_no_path_grows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

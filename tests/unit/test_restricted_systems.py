@@ -26,6 +26,8 @@ from tests.support.http_shuffler import http_shuffler
 from tests.support.programs import run_program
 from tests.support.waiting import HANG_SECONDS, eventually
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("home", [None, "", "relative", "/" + "a" * 5000])
 @pytest.mark.parametrize("has_folder", [False, True])

@@ -105,6 +105,7 @@ def test_the_aggregator_forgets_keys_in_their_file(folder: Path) -> None:
         forget_keys(folder / "none" / "opening.keys.json", {1})
 
 
+@pytest.mark.slow
 def test_keys_rotate_names_its_changes(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ from tests.system.test_every_mechanism import metric_of
 from tests.unit.test_catalog import WRONG
 from tests.unit.test_central import HEAD, THEME
 
+VALIDATOR = Draft202012Validator(catalog_schema())
 # What the parser alone knows, and why.
 BEYOND_THE_SCHEMA = {
     "epsilon = nan": "JSON has no such number",
@@ -52,8 +53,7 @@ def _as_json(thing: Any) -> Any:
 
 
 def _problems(text: str) -> list[str]:
-    validator = Draft202012Validator(catalog_schema())
-    return [error.message for error in validator.iter_errors(_as_json(tomllib.loads(text)))]
+    return [error.message for error in VALIDATOR.iter_errors(_as_json(tomllib.loads(text)))]
 
 
 def _texts() -> Iterator[str]:
@@ -91,6 +91,7 @@ def _is_catalog(text: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_catalog_with_every_field_and_of_every_mechanism_is_taken() -> None:
     for text in (
         CATALOG + MORE,

@@ -80,6 +80,7 @@ asyncio.run(live())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "role", ["shuffler", pytest.param("aggregator", marks=pytest.mark.thorough)]
 )

@@ -49,6 +49,7 @@ def test_epochs_are_named_by_words_and_dates(last: str, epochs: str, ago: list[i
     assert _days(last, epochs) == ago
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("length", "seconds", "dates"),
     [

@@ -385,6 +385,7 @@ def test_fillers_have_tokens_as_reports_have(
     assert all(issuer.takes(report) for report in reports)
 
 
+@pytest.mark.slow
 def test_the_moment_of_asking_is_anywhere_in_the_epoch_before(
     plain: Signed, issuer: Issuer
 ) -> None:

@@ -200,6 +200,7 @@ def test_before_a_fork_calls_end_and_none_begins_until_it_is_over() -> None:
     assert len(dialled.wires) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [LazyTransport.before_fork, LazyTransport.close])
 def test_neither_a_fork_nor_a_close_waits_for_a_connection_that_is_being_dialled(
     ends: Callable[[LazyTransport], None],

@@ -100,11 +100,13 @@ def _hold_together(count: int, seed: int) -> None:
         target.run(target.mutate(chance, target.examples)[: target.longest])
 
 
+@pytest.mark.slow
 @needs_node
 def test_both_sdks_take_and_promise_the_same_by_some_signed_texts() -> None:
     _hold_together(SOME, seed=1)
 
 
+@pytest.mark.slow
 @needs_node
 def test_both_sdks_read_the_addresses_that_version_0_2_signed() -> None:
     body = json.loads(json.loads((WIRE / "bundle.json").read_text())["signed"].split("\n")[1])
@@ -129,6 +131,7 @@ def test_both_sdks_refuse_a_crowd_that_waits_for_more_than_the_shuffler_takes() 
             assert not both().disagreement("bundle", text), (epsilon, delta, crowd)
 
 
+@pytest.mark.slow
 @needs_node
 def test_both_sdks_take_the_same_values_of_every_kind(tmp_path: Path) -> None:
     fields = {"epsilon": 2.0, "min_batch": 20}

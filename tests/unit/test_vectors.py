@@ -136,6 +136,7 @@ CROWD = "central_epsilon = 1.0\ncrowd = 2000\n"
 UNSAID = TABLE.replace("epsilon = 4.0\nmin_batch = 100\n", "")
 
 
+@pytest.mark.slow
 def test_a_signed_vector_metric_keeps_its_pool(tmp_path: Path, capsys: Capture) -> None:
     path, last = tmp_path / "metrics.toml", tmp_path / "app.hubbub"
     path.write_text(TABLE + VECTOR)
@@ -154,6 +155,7 @@ def test_a_signed_vector_metric_keeps_its_pool(tmp_path: Path, capsys: Capture) 
         assert continued_metric(other, before) == other
 
 
+@pytest.mark.slow
 def test_in_a_crowd_epsilon_and_the_pool_follow_from_the_promise() -> None:
     metric = _metric(VECTOR + CROWD, UNSAID)
     assert metric.min_batch == 2000
@@ -181,6 +183,7 @@ def test_in_a_tiny_crowd_a_report_reveals_no_more_than_promised() -> None:
         _metric(VECTOR + CROWD + "epsilon = 0.1\n", UNSAID)
 
 
+@pytest.mark.slow
 def test_a_plan_of_a_crowd_has_the_error_of_each_number(capsys: Capture) -> None:
     words = ["plan", "central", "--vector", "3", "2", "--reports", "2000", "--epsilon", "1"]
     rows = document_of(capsys, *words, "--format", "json")["rows"]
@@ -343,6 +346,7 @@ def test_coordinates_are_answered_in_the_metrics_own_unit() -> None:
         assert (row.share, row.rank, row.detected, row.consistent) == (None,) * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0])
 def test_people_in_all_directions_keep_no_error_of_their_books(epsilon: float) -> None:
     """Totals are the exact law of 400 opposite directions, so that no coin has a part in the error.
@@ -436,6 +440,7 @@ def test_typed_metrics_of_vectors_take_sequences_of_numbers() -> None:
     assert '"scores": readonly number[] | Float32Array | Float64Array;' in module_text
 
 
+@pytest.mark.slow
 def test_a_rehearsal_has_a_column_a_coordinate(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "metrics.toml").write_text(TABLE + SMALL)
     people = tmp_path / "people.csv"

@@ -346,6 +346,7 @@ def test_a_device_ignores_cosignatures_of_witnesses(tmp_path: Path, operator: Op
         client.close(0)
 
 
+@pytest.mark.slow
 def test_an_operator_publishes_cosignatures_and_audits_require_them(
     tmp_path: Path, operator: Operator, capsys: pytest.CaptureFixture[str]
 ) -> None:

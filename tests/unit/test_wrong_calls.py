@@ -170,6 +170,7 @@ def test_a_rehearsal_reads_a_pipe_as_it_reads_a_file(
             assert document_of(capsys, *words, option, path)["runs"] == expected["runs"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "kind"),
     [

@@ -65,10 +65,12 @@ def test_a_device_behaves_as_in_the_known_answers() -> None:
     assert make.ledger() == _answers_in("ledger")
 
 
+@pytest.mark.slow
 def test_devices_of_special_metrics_behave_as_in_the_known_answers() -> None:
     assert make.asking() == _answers_in("asking")
 
 
+@pytest.mark.slow
 def test_devices_have_the_same_arms() -> None:
     assert make.experiments() == _answers_in("experiments")
 
