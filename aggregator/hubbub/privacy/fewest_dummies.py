@@ -38,6 +38,11 @@ _SLACK: Final = 0.1
 _MAX_SCALE: Final = 990.0
 _MAX_SHIFT: Final = 20_000
 _SHARES: Final = (1.0, 0.9, 0.75, 0.5, 0.25, _SLACK)
+# Above this delta of an epoch wider ends save variance; and the step in which they do.
+_LARGE: Final = 1e-3
+_NARROWER: Final = 0.98
+# Of the promise, what the epsilon that is printed may be rounded up by.
+_PRINTED: Final = 1 - 1e-3
 
 Law = tuple[float, int]
 """Scale and shift of noise dummies; 0 and 0 for none."""
@@ -117,10 +122,18 @@ def best_noise(
         middle = sqrt(low * high)
         low, high = (low, middle) if holds_promise(middle) else (middle, high)
     scale = float(f"{high * _ROOM:.4g}")
-    for share in _SHARES:
-        if keeps_with(law := _law(scale, min(share * delta / epochs, ends))):
-            return law
-    raise BadParameter(f"noise dummies cannot keep a delta as small as {delta:g}; raise delta")
+    end_shares = [min(share * delta / epochs, ends) for share in _SHARES]
+    keeps_printed = partial(
+        _keeps_with, crowd, central * _PRINTED, delta, epochs, fixed_sum=fixed_sum
+    )
+    law = next(filter(keeps_printed, (_law(scale, share) for share in end_shares)), None)
+    if law is None:
+        raise BadParameter(f"noise dummies cannot keep a delta as small as {delta:g}; raise delta")
+    if delta > _LARGE * epochs:
+        for share in end_shares:
+            while keeps_printed(narrower := _narrower(law, share)):
+                law = narrower
+    return law
 
 
 def wins(noisy: ShuffledEpoch, other: ShuffledEpoch) -> bool:
@@ -141,6 +154,16 @@ def _law(scale: float, ends: float) -> Law:
     while float(_noise(scale, shift).delta) > end:
         shift += 1
     return scale, shift
+
+
+def _narrower(law: Law, ends: float) -> Law:
+    """The law of largest scale with such ends whose variance is below that of `law` by a step."""
+    narrower = law
+    scale, goal = 2 * law[0], _NARROWER * _noise(*law).variance
+    while scale > MIN_SCALE and _noise(*narrower).variance > goal:
+        narrower = _law(float(f"{scale:.4g}"), ends)
+        scale /= _CLOSE
+    return narrower
 
 
 def _noise(scale: float, shift: int) -> CountNoise:
