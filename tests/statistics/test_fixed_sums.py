@@ -178,6 +178,8 @@ def test_a_noise_law_with_revealing_ends_is_refused() -> None:
     crowd = crowd_of(100, 129, 16)
     with pytest.raises(BadParameter, match="cannot keep a delta as small as 1e-15; raise delta"):
         best_noise(crowd, 0.3, 1e-15, fixed_sum=True)
+    with pytest.raises(BadParameter, match="cannot keep a central epsilon as small as 1 here"):
+        best_noise(crowd, 1.0, 1e-8, 30_000)
 
 
 def test_a_crowd_of_a_fixed_sum_is_compared_with_a_gaussian_also_at_a_large_epsilon() -> None:

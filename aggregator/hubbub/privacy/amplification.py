@@ -47,7 +47,7 @@ DELTA: Final = 1e-8
 """The delta that central figures are shown with, where nobody asked for another."""
 
 _MAX_REPORTS: Final = 10**9
-_MIN_DELTA: Final = 1e-15
+MIN_DELTA: Final = 1e-15
 # Part of delta spent on tails that are not summed.
 _TAILS: Final = 1e-4
 # Blocks of coins in sight; with a total variation, blocks of members and of coins in each. More
@@ -96,8 +96,8 @@ def amplified(
         raise BadParameter(f"epsilon {epsilon} is outside (0, {MAX_EPSILON}]")
     if not (isinstance(reports, int) and 1 <= reports <= _MAX_REPORTS):
         raise BadParameter(f"reports {reports} is outside [1, {_MAX_REPORTS}]")
-    if not _MIN_DELTA <= delta < 1:
-        raise BadParameter(f"delta {delta} is outside [{_MIN_DELTA}, 1)")
+    if not MIN_DELTA <= delta < 1:
+        raise BadParameter(f"delta {delta} is outside [{MIN_DELTA}, 1)")
     most = expm1(epsilon) / (exp(epsilon) + 1)
     distance = most if total_variation is None else total_variation
     if not 0 < distance <= 1:

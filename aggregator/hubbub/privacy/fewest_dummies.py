@@ -101,15 +101,16 @@ def best_noise(
     def holds_promise(scale: float) -> bool:
         return keeps_with(_law(scale, rare))
 
+    largest = _MAX_SCALE
+    while _near_shift(largest * _ROOM, rare / 2) >= _MAX_SHIFT:
+        largest /= _CLOSE
     # Without lies an epoch needs this much; several, if their epsilons added up.
     counts_part = COUNTS_PART if fixed_sum else 1.0
     high, factor = 2 * epochs / central / counts_part, _CLOSE**2
     if epochs > 1:  # as if counts were Gaussian, whose squares add up
         approximate = sqrt(2 * epochs) / mu_within(central, delta) / counts_part
-        high = approximate if approximate < high and holds_promise(approximate) else high
-    largest = _MAX_SCALE
-    while _near_shift(largest * _ROOM, rare / 2) >= _MAX_SHIFT:
-        largest /= _CLOSE
+        if approximate < min(high, largest) and holds_promise(approximate):
+            high = approximate
     if high > largest and not holds_promise(high := largest):
         raise BadParameter(
             f"noise dummies cannot keep a central epsilon as small as {central:g} here: each value "

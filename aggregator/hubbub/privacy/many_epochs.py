@@ -24,6 +24,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import laws, likely, likely_ends, pmf
 from hubbub.catalog.crowds.gaussian_privacy import epsilon_of_mu, mu_within
 from hubbub.errors import BadParameter
+from hubbub.privacy.amplification import MIN_DELTA
 from hubbub.privacy.noise_dummies_account import law_of, sum_losses
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile
@@ -72,7 +73,8 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
         (replace(crowd, epsilon_local=inf) if crowd.noise_dummies else crowd, times)
         for crowd, times in epochs
     ]
-    epsilons = [central_epsilon(crowd, delta / number) for crowd, _ in epochs]
+    share = max(delta / number, MIN_DELTA)
+    epsilons = [central_epsilon(crowd, share) for crowd, _ in epochs]
     if inf in epsilons:
         return simple_sum
     # The smallest loss decides how fine the grid is: many of it add up as its root.
@@ -82,7 +84,7 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
     loss_laws = []
     for crowd, times in epochs:
         loss_law = _losses(crowd, grid, delta * _LEFT_OUT / number)
-        loss_laws.append(loss_law.self_compose(times) if times > 1 else loss_law)
+        loss_laws.append(loss_law.self_compose(times, min(1e-15, delta * _LEFT_OUT)) if times > 1 else loss_law)
     composed = reduce(lambda law, other: law.compose(other), loss_laws)
     loose = sum(
         _LOOSE * _loss_of(crowd.noise_dummies) * times

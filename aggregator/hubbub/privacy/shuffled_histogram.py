@@ -43,12 +43,12 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import binomial_tail, likely_ends, pmf
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
+from hubbub.privacy.amplification import MIN_DELTA
 from hubbub.privacy.few_lies_account import FewLies
 from hubbub.privacy.noise_dummies_account import NoisyCounts
 from hubbub.privacy.shuffled_epoch import FFT_ERROR, ShuffledEpoch
 from hubbub.privacy.two_values_account import FLOAT_ERROR, TAILS, OneCount, SeveralCounts
 
-_MIN_DELTA: Final = 1e-15
 # Blocks of T at most: more are no nearer to the truth by a two thousandth.
 _BLOCKS: Final = 256
 # So wide is a block beside T at least: a quarter of it is what epsilon is too large by.
@@ -176,8 +176,8 @@ def largest_local(crowd: ShuffledEpoch, central: float, delta: float) -> float:
 
 
 def _check(delta: float) -> None:
-    if not _MIN_DELTA <= delta < 1:
-        raise BadParameter(f"delta {delta} is outside [{_MIN_DELTA}, 1)")
+    if not MIN_DELTA <= delta < 1:
+        raise BadParameter(f"delta {delta} is outside [{MIN_DELTA}, 1)")
 
 
 def _counts_of(
