@@ -6,6 +6,7 @@ left with a larger local epsilon. Errors are exact: the sum of the variances of 
 holds and of one that a tenth hold.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 from math import ceil, floor, inf, log, sqrt, tanh
@@ -92,21 +93,21 @@ def best_noise(
     `fixed_sum` the categories are the steps of a mean, and further dummies fix the sum, with the
     scale `sum_scale`. Raises BadParameter if it needs a larger law than a catalog may contain.
     """
-    keeps_with = partial(_keeps_with, crowd, central, delta, epochs, fixed_sum=fixed_sum)
-    if keeps_with((0.0, 0)):
+    keeps_with = partial(_keeps_with, crowd, delta=delta, epochs=epochs, fixed_sum=fixed_sum)
+    if keeps_with((0.0, 0), central):
         return 0.0, 0
 
     rare = min(_SLACK * delta / epochs, ends)
 
     def holds_promise(scale: float) -> bool:
-        return keeps_with(_law(scale, rare))
+        return keeps_with(_law(scale, rare), central)
 
     largest = _MAX_SCALE
     while _near_shift(largest * _ROOM, rare / 2) >= _MAX_SHIFT:
         largest /= _CLOSE
     # Without lies an epoch needs this much; several, if their epsilons added up.
     counts_part = COUNTS_PART if fixed_sum else 1.0
-    high, factor = 2 * epochs / central / counts_part, _CLOSE**2
+    high = 2 * epochs / central / counts_part
     if epochs > 1:  # as if counts were Gaussian, whose squares add up
         approximate = sqrt(2 * epochs) / mu_within(central, delta) / counts_part
         if approximate < min(high, largest) and holds_promise(approximate):
@@ -116,25 +117,28 @@ def best_noise(
             f"noise dummies cannot keep a central epsilon as small as {central:g} here: each value "
             f"would need over {2 * _MAX_SHIFT:,}; raise the epsilon, or leave the dummies out"
         )
+    scale = float(f"{_least_scale(holds_promise, high) * _ROOM:.4g}")
+    keeps_printed = partial(keeps_with, central=central * _PRINTED)
+    end_shares = [min(share * delta / epochs, ends) for share in _SHARES]
+    law = next(filter(keeps_printed, (_law(scale, share) for share in end_shares)), None)
+    if law is None:
+        raise BadParameter(f"noise dummies cannot keep a delta as small as {delta:g}; raise delta")
+    for share in end_shares if delta > _LARGE * epochs else ():
+        while (narrower := _narrower(law, share)) and keeps_printed(narrower):
+            law = narrower
+    return law
+
+
+def _least_scale(holds_promise: Callable[[float], bool], high: float) -> float:
+    """About the least scale that holds the promise, as `high` does."""
+    factor = _CLOSE**2
     while holds_promise(high / factor):
         high, factor = high / factor, factor**2
     low = high / factor
     while high > low * _CLOSE:
         middle = sqrt(low * high)
         low, high = (low, middle) if holds_promise(middle) else (middle, high)
-    scale = float(f"{high * _ROOM:.4g}")
-    end_shares = [min(share * delta / epochs, ends) for share in _SHARES]
-    keeps_printed = partial(
-        _keeps_with, crowd, central * _PRINTED, delta, epochs, fixed_sum=fixed_sum
-    )
-    law = next(filter(keeps_printed, (_law(scale, share) for share in end_shares)), None)
-    if law is None:
-        raise BadParameter(f"noise dummies cannot keep a delta as small as {delta:g}; raise delta")
-    if delta > _LARGE * epochs:
-        for share in end_shares:
-            while keeps_printed(narrower := _narrower(law, share)):
-                law = narrower
-    return law
+    return high
 
 
 def wins(noisy: ShuffledEpoch, other: ShuffledEpoch) -> bool:
@@ -157,14 +161,15 @@ def _law(scale: float, ends: float) -> Law:
     return scale, shift
 
 
-def _narrower(law: Law, ends: float) -> Law:
+def _narrower(law: Law, ends: float) -> Law | None:
     """The law of largest scale with such ends whose variance is below that of `law` by a step."""
-    narrower = law
     scale, goal = 2 * law[0], _NARROWER * _noise(*law).variance
-    while scale > MIN_SCALE and _noise(*narrower).variance > goal:
+    while scale > MIN_SCALE:
         narrower = _law(float(f"{scale:.4g}"), ends)
+        if _noise(*narrower).variance <= goal:
+            return narrower
         scale /= _CLOSE
-    return narrower
+    return None
 
 
 def _noise(scale: float, shift: int) -> CountNoise:
@@ -174,7 +179,7 @@ def _noise(scale: float, shift: int) -> CountNoise:
 
 
 def _keeps_with(
-    crowd: ShuffledEpoch, central: float, delta: float, epochs: int, law: Law, *, fixed_sum: bool
+    crowd: ShuffledEpoch, law: Law, central: float, *, delta: float, epochs: int, fixed_sum: bool
 ) -> bool:
     scale = sum_scale(law[0], int(crowd.categories) - 1) if fixed_sum else 0.0
     with_noise = replace(crowd, noise_dummies=noise_of(*law), sum_noise=sum_noise_of(scale))

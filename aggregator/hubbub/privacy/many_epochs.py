@@ -84,7 +84,9 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
     loss_laws = []
     for crowd, times in epochs:
         loss_law = _losses(crowd, grid, delta * _LEFT_OUT / number)
-        loss_laws.append(loss_law.self_compose(times, min(1e-15, delta * _LEFT_OUT)) if times > 1 else loss_law)
+        if times > 1:
+            loss_law = loss_law.self_compose(times, min(1e-15, delta * _LEFT_OUT))
+        loss_laws.append(loss_law)
     composed = reduce(lambda law, other: law.compose(other), loss_laws)
     loose = sum(
         _LOOSE * _loss_of(crowd.noise_dummies) * times
