@@ -50,7 +50,8 @@ def test_sampling_is_the_published_amplification() -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "times", "delta"), [(1.0, 5, 1e-3), (0.5, 20, 1e-5), (0.1, 8, 0.01)]
+    ("epsilon", "times", "delta"),
+    [(1.0, 5, 1e-3), (0.5, 20, 1e-5), (0.1, 8, 0.01), (1.0, 365, 1e-12)],
 )
 def test_composition_of_equal_epsilons_is_the_published_optimum(
     epsilon: float, times: int, delta: float

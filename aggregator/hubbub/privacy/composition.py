@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from hubbub.errors import BadParameter
 from hubbub.privacy.amplification import sampled
+from hubbub.privacy.shuffled_epoch import POWER_ERROR
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -173,6 +174,7 @@ def _pld(events: Sequence[Event], delta: float) -> float:
         loss_law = privacy_loss_distribution.from_privacy_parameters(parameters, grid)
         loss_law = loss_law.self_compose(event.times) if event.times > 1 else loss_law
         composed = loss_law if composed is None else composed.compose(loss_law)
+    delta = max(delta - sum(event.times for event in events) * POWER_ERROR, 0.0)
     if composed is None:
         return float(accountant.get_epsilon(delta))
     if any(event.sigma is not None for event in events):

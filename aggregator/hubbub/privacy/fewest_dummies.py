@@ -117,7 +117,7 @@ def best_noise(
             f"noise dummies cannot keep a central epsilon as small as {central:g} here: each value "
             f"would need over {2 * _MAX_SHIFT:,}; raise the epsilon, or leave the dummies out"
         )
-    scale = float(f"{_least_scale(holds_promise, high) * _ROOM:.4g}")
+    scale = float(f"{_min_scale(holds_promise, high) * _ROOM:.4g}")
     keeps_printed = partial(keeps_with, central=central * _PRINTED)
     end_shares = [min(share * delta / epochs, ends) for share in _SHARES]
     law = next(filter(keeps_printed, (_law(scale, share) for share in end_shares)), None)
@@ -129,7 +129,7 @@ def best_noise(
     return law
 
 
-def _least_scale(holds_promise: Callable[[float], bool], high: float) -> float:
+def _min_scale(holds_promise: Callable[[float], bool], high: float) -> float:
     """About the least scale that holds the promise, as `high` does."""
     factor = _CLOSE**2
     while holds_promise(high / factor):

@@ -26,7 +26,7 @@ from hubbub.catalog.crowds.gaussian_privacy import epsilon_of_mu, mu_within
 from hubbub.errors import BadParameter
 from hubbub.privacy.amplification import MIN_DELTA
 from hubbub.privacy.noise_dummies_account import law_of, sum_losses
-from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import POWER_ERROR, ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile
 from hubbub.sealing.dummy_laws import CountNoise
 
@@ -93,7 +93,8 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
         for crowd, times in epochs
         if crowd.noise_dummies
     )
-    return min(float(composed.get_epsilon_for_delta(delta)) + loose, simple_sum)
+    rounded_delta = max(delta - number * POWER_ERROR, 0.0)
+    return min(float(composed.get_epsilon_for_delta(rounded_delta)) + loose, simple_sum)
 
 
 @lru_cache(maxsize=256)

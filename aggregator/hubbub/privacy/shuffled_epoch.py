@@ -20,6 +20,8 @@ DIRECT: Final = 3000
 """So many numbers are convolved as sums, and more by a transform."""
 FFT_ERROR: Final = 1e-14
 """What chances that come out of a transform are off by, all together."""
+POWER_ERROR: Final = 2**-52
+"""The same for a power of a transform, by its exponent; ten times what was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
