@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.linalg import block_diag
 from scipy.special import gammaincc
 
 from hubbub.analysis.arrays import Floats
@@ -126,18 +125,17 @@ def associated_within(
         interactions.append(basis.T @ departures.reshape(-1))
         lines.append(basis.T @ _margin_projection(table.feasible) @ share_map)
         spreads.append(basis.T @ spread @ basis)
-    rows = np.vsplit(independent, len(slices))
-    products = np.vstack([line @ row for line, row in zip(lines, rows, strict=True)])
-    columns = np.hsplit(products, len(slices))
-    covariance = np.hstack([column @ line.T for line, column in zip(lines, columns, strict=True)])
-    size = len(interactions[0])
-    for place, spread in enumerate(spreads):  # includes the errors of the margins
-        block = slice(place * size, (place + 1) * size)
-        covariance[block, block] = spread
+    count, size, cells = np.shape(lines)
+    each = range(count)
+    wide = np.zeros((count, size, count, cells))  # a slice's departures depend on its own cells
+    wide[each, :, each] = lines
+    all_lines = wide.reshape(count * size, -1)
+    covariance = (all_lines @ independent @ all_lines.T).reshape(count, size, count, size)
+    covariance[each, :, each] = spreads  # includes the errors of the margins
     p_value = _independence_p_value(
         np.concatenate(interactions),
-        covariance,
-        lines=block_diag(*lines),
+        covariance.reshape(count * size, -1),
+        lines=all_lines,
         independent=independent,
         people=people,
     )
