@@ -41,6 +41,7 @@ from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.client_parts import client_state, disconnect, store_reports
 from tests.support.devices import idle_client
+from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 
 
@@ -534,7 +535,7 @@ def test_an_unusable_folder_is_logged_once_and_the_client_works_in_memory(
         assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
     assert len([r for r in caplog.records if "continuing in memory" in r.getMessage()]) == 1
     store_reports(client)
-    client_state(client).take(1, 1000, client._clock.now())
+    client_state(client).take(1, 1000, now())
     client.close(0)
     again = Client.from_bundle(signed.path, state_dir=tmp_path / "file" / "x", insecure=True)
     assert again.report("theme", "dark") is Outcome.ALREADY_REPORTED, "its limits outlive it"
@@ -547,7 +548,7 @@ def test_a_damaged_state_raises_nothing(signed: Signed, tmp_path: Path) -> None:
         client = Client.from_bundle(signed.path, state_dir=tmp_path / "s", insecure=True)
         client.report("theme", "dark")
         store_reports(client)
-        client_state(client).take(9, 1000, client._clock.now())
+        client_state(client).take(9, 1000, now())
         disconnect(client)
         client.close(0)
         with contextlib.closing(sqlite3.connect(tmp_path / "s" / "hubbub.sqlite3")) as rows:

@@ -27,6 +27,7 @@ from hubbub.signing.sign_bundle import sign_bundle
 from tests.support.bundles import Signed
 from tests.support.client_parts import client_state, disconnect, store_reports
 from tests.support.commands import output_of
+from tests.support.moment import now
 from tests.support.programs import run_program
 
 pytestmark = pytest.mark.slow
@@ -77,7 +78,7 @@ class App:
         try:
             outcome = client.report(metric, "yes" if metric == "crashed" else "dark")
             store_reports(client)
-            client_state(client).take(9, 1 << 20, client._clock.now())  # spent, and written down
+            client_state(client).take(9, 1 << 20, now())  # spent, and written down
             return outcome
         finally:
             disconnect(client)  # there is nobody to send to
@@ -226,9 +227,8 @@ def test_a_process_of_the_former_operator_stops_after_a_change(app: App, tmp_pat
     store_reports(former)
     assert former.dropped == {"operator_changed": 1}
     assert former.report("theme", "dark") is Outcome.NO_STATE
-    now = former._clock.now()
-    assert client_state(former).take(9, 1 << 20, now) == ([], []), "the other's report is not sent"
-    assert len(client_state(other).take(9, 1 << 20, now)[0]) == 1
+    assert client_state(former).take(9, 1 << 20, now()) == ([], []), "another's report is not sent"
+    assert len(client_state(other).take(9, 1 << 20, now())[0]) == 1
     for client in (former, other):
         disconnect(client)
         client.close(0)
