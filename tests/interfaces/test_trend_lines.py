@@ -94,3 +94,26 @@ def test_every_interface_shows_line_step_and_weekdays(
             expect(page.locator("#metrics .answer")).to_contain_text("dark")
             assert watched.errors
             assert all("409" in error for error in watched.errors)
+
+
+@pytest.mark.parametrize(
+    ("when", "days", "verdict"),
+    [
+        ("change", 2, "Raised: theme, 2024-09-25: since 2024-09-24 "),
+        ("share of dark below 0.1", 2, "Not raised: theme, 2024-09-25: dark "),
+        ("change", 1, "Not judged yet: a verdict needs two closed epochs of at least 100 reports."),
+    ],
+)
+def test_the_page_of_a_metric_shows_the_verdict_of_its_alert(
+    browser: Browser, tmp_path: Path, when: str, days: int, verdict: str
+) -> None:
+    more = f'values = ["light", "dark"]\nalert = {{ when = "{when}", confidence = 0.9 }}'
+    catalog = catalog_toml(metric_toml("theme", more, mechanism="rr", epsilon=4.0))
+    counts = {"theme": [{0: 1800, 1: 200}, {0: 200, 1: 1800}][:days]}
+    with (
+        page_of(tmp_path, catalog, counts, earlier={"theme": 9}) as address,
+        Watched(browser) as watched,
+    ):
+        alert = watched.open(f"{address}/metric?name=theme").locator("#alert")
+        assert alert.inner_text().startswith(f'Alert "{when}" with 90% confidence. {verdict}')
+        assert ("bad" in (alert.get_attribute("class") or "")) == verdict.startswith("Raised")

@@ -6,10 +6,11 @@ that do not meet the condition, at most a share 1 - confidence raise an alert, f
 share that came back in a week is judged of the devices whose week it is: those of one first week.
 """
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from math import inf
 
-from hubbub.aggregator.query.answer_types import Compared
+from hubbub.aggregator.query.answer_types import Compared, MetricDetail
 from hubbub.aggregator.query.derived_answers import compare, figures_of
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.epoch_range import EpochRange
@@ -21,6 +22,8 @@ from hubbub.analysis.funnels_retention_and_rates import Figure
 from hubbub.catalog import Metric
 from hubbub.catalog.alerts import Alert
 from hubbub.catalog.values.event_history_kinds import Rate, Retention
+from hubbub.errors import BatchTooSmall, TotalsUnreadable
+from hubbub.errors.message_words import several
 from hubbub.query_results.answer_table import End, number_text
 
 
@@ -105,6 +108,30 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
         sentence=f"{metric.name}, {date}: {sentence}",
         values=values,
     )
+
+
+async def newest_verdict(query: QueryEngine, metric: Metric) -> AlertVerdict | None:
+    """The verdict on the newest epoch that can be judged; None as judge(), and without one."""
+    with suppress(BatchTooSmall, TotalsUnreadable):  # deleted meanwhile, or unreadable
+        if metric.alert and (newest := (await judged_epochs(query, metric)).epochs):
+            return await judge(query, metric, newest[-1])
+    return None
+
+
+async def with_alert(query: QueryEngine, detail: MetricDetail) -> MetricDetail:
+    """The detail with the verdict of the metric's alert, if it has one, on the newest epoch."""
+    metric = query.collected.bundle.metric(detail.metric.name)
+    if metric.alert is None:
+        return detail
+    rule = f'"{metric.alert.when[:80]}" with {100 * metric.alert.confidence:g}% confidence'
+    if verdict := await newest_verdict(query, metric):
+        state = "Raised" if verdict.fired else "Not raised"
+        sentence = f"{state}: {verdict.sentence}"
+        return replace(detail, alert=f"Alert {rule}. {sentence}.", alert_raised=verdict.fired)
+    compares = metric.alert.rule().of == "change" or isinstance(metric.value_kind, Retention)
+    epochs = "two closed epochs" if compares else "a closed epoch"
+    needs = f"a verdict needs {epochs} of at least {several(metric.fewest, 'report')}"
+    return replace(detail, alert=f"Alert {rule}. Not judged yet: {needs}.")
 
 
 def _change_finding(comparison: Compared, confidence: float) -> tuple[list[str], str]:

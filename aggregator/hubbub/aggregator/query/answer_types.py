@@ -118,6 +118,7 @@ class MetricDetail:
         lifetime_epsilon: loss at which the device stops.
         max_posterior: starting from 50:50, an observer is at most this sure after one report.
         shuffled: one report in the smallest batch.
+        alert: rule and newest verdict; "" without an alert.
     """
 
     metric: MetricLine
@@ -129,6 +130,8 @@ class MetricDetail:
     max_posterior: float
     sentence: str
     shuffled: Shuffled
+    alert: str
+    alert_raised: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,6 +95,8 @@ async def detail(
         max_posterior=max_posterior(card.per_report),
         sentence=card.sentence,
         shuffled=shuffled(selection.metric, card.shuffled),
+        alert="",
+        alert_raised=False,
     )
 
 

@@ -13,11 +13,10 @@ from prometheus_client.metrics_core import Metric as Series
 from prometheus_client.registry import Collector
 
 from hubbub.aggregator.query import Page, QueryEngine
-from hubbub.aggregator.query.alert_verdicts import AlertVerdict, judge, judged_epochs
+from hubbub.aggregator.query.alert_verdicts import AlertVerdict, newest_verdict
 from hubbub.aggregator.query.answer_types import Estimated, MetricLine
 from hubbub.aggregator.query.epoch_range import EpochRange
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.catalog import Metric
 from hubbub.errors import BatchTooSmall, TotalsUnreadable
 from hubbub.query_results.answer_table import COLUMNS
 from hubbub.runtime.monitoring.metric_declaration import MetricDeclaration
@@ -46,7 +45,7 @@ EPOCH_REPORTS: Final = MetricDeclaration(
 )
 ALERT: Final = MetricDeclaration(
     "hubbub_alert",
-    "Whether the catalog's alert applies to the newest epoch that accepts no more reports",
+    "Whether the catalog's alert is raised for the newest closed epoch",
     ("metric", "when", "date"),
 )
 HONEST_P_VALUE: Final = MetricDeclaration(
@@ -87,7 +86,8 @@ PERCENTILES: Final = {
 async def exposition(query: QueryEngine, requests: Mapping[int, int]) -> bytes:
     """Returns the text for Prometheus; `requests` counts answered requests by status."""
     lines = [(line, await _newest_estimates(query, line)) for line in await query.metrics()]
-    verdicts = [await _verdict(query, metric) for metric in query.collected.bundle.metrics.values()]
+    metrics = query.collected.bundle.metrics.values()
+    verdicts = [await newest_verdict(query, metric) for metric in metrics]
     estimate_lines = _Estimates(lines, [verdict for verdict in verdicts if verdict], requests)
     return generate_latest(estimate_lines)
 
@@ -101,14 +101,6 @@ async def _newest_estimates(query: QueryEngine, line: MetricLine) -> Estimated |
     newest_query = EstimateQuery(range=EpochRange(epochs=str(large[-1])))
     with suppress(BatchTooSmall, TotalsUnreadable):  # deleted meanwhile, or unreadable
         return await query.estimate(line.name, newest_query, Page(0, _MAX_VALUES, "rank"))
-    return None
-
-
-async def _verdict(query: QueryEngine, metric: Metric) -> AlertVerdict | None:
-    """Returns the alert's verdict on the newest final epoch; None without an alert."""
-    with suppress(BatchTooSmall, TotalsUnreadable):  # deleted meanwhile, or unreadable
-        if metric.alert and (newest := (await judged_epochs(query, metric)).epochs):
-            return await judge(query, metric, newest[-1])
     return None
 
 

@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from hubbub.aggregator.exported_files import to_csv, to_parquet
 from hubbub.aggregator.query import breakdowns, derived_answers, trends
+from hubbub.aggregator.query.alert_verdicts import with_alert
 from hubbub.aggregator.query.answer_types import (
     Compared,
     Crossed,
@@ -181,7 +182,7 @@ async def metrics(
 @QUESTIONS.get("/metrics/{metric}")
 async def metric(engine: Questions, metric: CatalogName) -> MetricDetail:
     """Returns one metric, and what one person's report reveals."""
-    return await engine.metric(metric)
+    return await with_alert(engine, await engine.metric(metric))
 
 
 @QUESTIONS.get("/columns")

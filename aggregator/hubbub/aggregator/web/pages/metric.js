@@ -359,6 +359,9 @@ async function begin() {
       ...metric.facts.map((fact) => printable(`${fact.label} ${fact.text}`, 200)),
     ].map((fact) => h("span", { class: "chip" }, fact)),
   );
+  $("alert").textContent = printable(detail.alert, 600);
+  $("alert").hidden = !detail.alert;
+  $("alert").classList.toggle("bad", detail.alert_raised);
   privacyCard($("card"), detail);
   controls = new Controls(address, metric, change);
   marks = new Marks($("marks"), name, () => enqueue(trend));
