@@ -49,12 +49,14 @@ def _bundle(folder: Path, text: str) -> Bundle:
     return make_bundle(path).bundle
 
 
-def _answer(bundle: Bundle, values: list[Any], people: dict[str, list[int]]) -> Experimented:
-    """people: of each arm how many have each value."""
+def _answer(bundle: Bundle, values: list[Any], *people: dict[str, list[int]]) -> Experimented:
+    """people: by epoch, of each arm how many have each value."""
     chance, totals = np.random.default_rng(11), {}
-    for arm, counts in people.items():
+    arms = [(epoch, arm) for epoch, by_arm in enumerate(people, EPOCH) for arm in by_arm]
+    for epoch, arm in arms:
+        counts = people[epoch - EPOCH][arm]
         drawn = draw(bundle.metric("saved").randomizer, values, counts, chance)
-        totals[Window(f"saved@new_menu={arm}", EPOCH)] = WindowTotals(
+        totals[Window(f"saved@new_menu={arm}", epoch)] = WindowTotals(
             cells=np.array(drawn.cells),
             counted=drawn.reports,
             batch_reports=drawn.reports,
@@ -204,6 +206,11 @@ def test_arms_whose_sizes_do_not_fit_their_weights_are_shown_first(tmp_path: Pat
     assert answer.ratio_p_value is not None
     assert answer.ratio_p_value < 1e-6
     assert answer.verdict.startswith("The arms' sizes do not fit their weights")
+    assert "the sizes do not fit either" in answer.verdict
+    equal, unequal = ({"control": [4000, 0], "new": [count, 0]} for count in (4000, 8000))
+    answer = _answer(_bundle(tmp_path, CATALOG), [0, 1], equal, unequal)
+    assert "do not fit" in answer.sizes
+    assert "In the first epoch alone (p = 1) the sizes fit: an arm keeps more" in answer.verdict
 
 
 def test_more_returning_devices_in_an_arm_are_no_sign_of_wrong_sizes(tmp_path: Path) -> None:

@@ -149,8 +149,10 @@ class Arms:
                 )
         return ""
 
-    def ratio(self) -> float | None:
-        """P-value of the arms' sizes; None if no epoch is large enough to judge, or an arm ended.
+    def ratio(self, epochs: int | None = None) -> float | None:
+        """P-value of the arms' sizes in the first `epochs`, or all, that are large enough to judge.
+
+        None without such an epoch, or if an arm ended.
 
         Reports of before an arm ended follow weights that the catalog no longer has. Of a retention
         or an activity the number of reports is what an arm may change.
@@ -166,11 +168,12 @@ class Arms:
             for epoch in by_epoch[0]
             if least * sum(counts := [arm_counts[epoch] for arm_counts in by_epoch])
             >= _SURELY * self.metric.fewest
-        ]
+        ][:epochs]
         if not judged:
             return None
         # A returning device has the same arm, so it is no further evidence.
-        sums = [sum(column) / self.repeats for column in zip(*judged, strict=True)]
+        repeats = self.metric.limits.reports_per_epoch if epochs == 1 else self.repeats
+        sums = [sum(column) / repeats for column in zip(*judged, strict=True)]
         return ratio_p_value(sums, weights)
 
 
@@ -219,9 +222,9 @@ async def experimented(
         arm_effects = await asyncio.to_thread(effects, control_estimate, arm_estimate, surer)
         values += [_row_of(arms.metric, arm, effect) for effect in arm_effects]
         unanswered += await _unbounded_figures(query, arms, arm, surer)
-    ratios = [ratio for arms in arms_by_metric if (ratio := arms.ratio()) is not None]
-    p_value = min(min(ratios) * len(ratios), 1.0) if ratios else None
+    p_value = _ratio_of(arms_by_metric)
     fits = p_value is None or p_value >= _RATIO_DOUBT
+    first_p_value = None if fits else _ratio_of(arms_by_metric, epochs=1)
     selections = [part for arms in arms_by_metric for part in arms.selections.values()]
     reports = sum(selection.reports for selection in selections)
     # The epochs of several metrics may have different lengths.
@@ -237,12 +240,20 @@ async def experimented(
         ratio_p_value=p_value,
         ratio_fits=fits,
         sizes=_sizes_sentence(arms_by_metric, p_value, fits=fits),
-        verdict="\n".join(_sentences(experiment, values, unanswered, reports=reports, fits=fits)),
+        verdict="\n".join(
+            _sentences(experiment, values, unanswered, reports=reports, first_p_value=first_p_value)
+        ),
         notice=query.notice,
         arms=[row for arms in arms_by_metric for row in arms.sizes],
         values=values,
         unanswered=unanswered,
     )
+
+
+def _ratio_of(metrics_arms: Sequence[Arms], epochs: int | None = None) -> float | None:
+    """P-value of the arms' sizes in all metrics together, of all epochs or of the first ones."""
+    ratios = [ratio for arms in metrics_arms if (ratio := arms.ratio(epochs)) is not None]
+    return min(min(ratios) * len(ratios), 1.0) if ratios else None
 
 
 async def _arm_estimate(query: QueryEngine, arms: Arms, arm: str, confidence: float) -> ArmEstimate:
@@ -315,15 +326,24 @@ def _sentences(
     unanswered: Sequence[Unanswered],
     *,
     reports: int,
-    fits: bool,
+    first_p_value: float | None,
 ) -> Iterator[str]:
+    """Yields the verdict; `first_p_value`, of the sizes in the first epoch, if sizes do not fit."""
     if experiment.is_over(()):
         yield f"{over_sentence(experiment)}."
-    if not fits:
+    if first_p_value is not None:
         yield (
             "The arms' sizes do not fit their weights: find out why before you trust an effect. "
-            "An arm whose people leave sends fewer reports."
+            "They count reports, not devices: an arm whose people leave sends fewer."
         )
+        begin = f"In the first epoch alone (p = {first_p_value:.3g}) the sizes"
+        if first_p_value < _RATIO_DOUBT:
+            yield f"{begin} do not fit either: look for devices that do not get or send an arm."
+        else:
+            yield (
+                f"{begin} fit: an arm keeps more people. For an effect without this, ask about "
+                f"that epoch: hubbub breakdown METRIC --by {experiment.name} --epochs DATE."
+            )
     rows_by_metric: dict[str, list[EffectRow]] = {}
     for row in sorted(rows, key=lambda row: not row.shown):
         rows_by_metric.setdefault(row.metric, []).append(row)
