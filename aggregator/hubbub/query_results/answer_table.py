@@ -114,6 +114,8 @@ Document = Mapping[str, Any]
 
 MAX_TOP: Final = 1000
 """The largest number of values of a ranking."""
+MAX_RANGES: Final = 16
+"""Of more ranges of a number, short tables leave out those that show nothing."""
 MAX_SERIES: Final = 50
 """The largest number of lines of a trend."""
 

@@ -55,7 +55,7 @@ class MetricLine:
         one_look: why there are no anytime intervals; "" if there are.
         discover: share of devices that feed the stream NAME/tree.
         ways: number of parts that a device reports together.
-        figures: funnel, rate, activity or retention; "" for other metrics, which have no figures.
+        figures: funnel, rate, activity or retention; "" for others.
     """
 
     name: str
@@ -113,12 +113,12 @@ class MetricDetail:
     """A metric, and what one person's reports reveal, in nats.
 
     Args:
-        per_report, per_epoch: loss of one report, and of all reports in an epoch.
+        per_report, per_epoch: loss of one report, and of all in an epoch.
         unchanged: loss of all reports of one unchanged value, with a permanent response.
         lifetime_epsilon: loss at which the device stops.
-        max_posterior: starting from 50:50, an observer is at most this sure after one report.
+        max_posterior: largest certainty of an observer after one report, from 50:50.
         shuffled: one report in the smallest batch.
-        alert: rule and newest verdict; "" without an alert.
+        alert: rule and newest verdict; "" without.
     """
 
     metric: MetricLine

@@ -22,6 +22,7 @@ from hubbub.catalog import UNLISTED, Metric, conditions_in
 from hubbub.catalog.experiments import Experiment
 from hubbub.errors import BadParameter
 from hubbub.errors.message_words import did_you_mean
+from hubbub.query_results.answer_table import MAX_RANGES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +76,14 @@ class BrokenDown(Envelope):
     """A metric by one of its public fields.
 
     Args:
+        folded: short tables only need values that stand out.
         values: rows of each part that has the minimum batch.
-        notes: on looks, and on differences outside their intervals.
+        notes: on looks, and differences outside their intervals.
     """
 
     by: str
     min_batch: int
+    folded: bool
     parts: list[PublicPart]
     values: list[PartRow]
     notes: list[str]
@@ -226,6 +229,7 @@ async def breakdown(
         **engine.envelope(query, answer.kind, selection),
         by=by,
         min_batch=parts[0].own.metric.fewest,
+        folded=len(rows) > MAX_RANGES and any(part.percentiles for part in public_parts),
         parts=public_parts,
         values=rows,
         notes=[

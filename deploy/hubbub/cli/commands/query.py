@@ -6,7 +6,6 @@ from shutil import get_terminal_size
 from typing import Any, Final
 
 from hubbub.cli.terminal.answer_tables import (
-    RANGES,
     say_below,
     say_left_out,
     say_notice,
@@ -211,7 +210,7 @@ def _breakdown(
 def show_breakdown(answer: Document) -> None:
     """Shows the shares of every part with intervals, and parts without an answer."""
     table_rows = all_rows = rows("breakdown", answer)
-    if len(all_rows) > RANGES and any(part["percentiles"] for part in answer["parts"]):
+    if answer["folded"]:
         table_rows = [row for row in all_rows if row["stands_out"]]
     left_out, hidden = len(all_rows) - len(table_rows), len(table_rows) - _MAX_ROWS
     if hidden > 0:

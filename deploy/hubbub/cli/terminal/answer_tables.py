@@ -10,6 +10,7 @@ from typing import Any, Final
 from hubbub.cli.terminal.output import explain, listing, say, table
 from hubbub.errors.message_words import several
 from hubbub.query_results.answer_table import (
+    MAX_RANGES,
     Column,
     QueryName,
     Row,
@@ -26,8 +27,6 @@ Intervals = Sequence[tuple[float, float, float]]
 
 # Larger tables belong in a file; json, csv and parquet have all rows.
 _ROWS: Final = 50
-# Of more ranges of a number, those that may be empty, or did not change, are left out.
-RANGES: Final = 16
 _PICTURE: Final = " "
 _ABOVE_SPARKS: Final = "by epoch"
 _NARROWEST: Final = 12
@@ -75,7 +74,7 @@ def show_estimates(answer: Answer) -> None:
     if answer["kind"] == "values" and not (has_ranges or answer.get("figures")):
         values = sorted(values, key=lambda value: value["rank"])
     table_rows = values
-    if has_ranges and len(values) > RANGES:
+    if has_ranges and len(values) > MAX_RANGES:
         table_rows = [value for value in values if value["low"] > 0]
     left_out, table_rows = len(values) - len(table_rows), table_rows[:_ROWS]
     show_table(
@@ -142,7 +141,7 @@ def show_changes(answer: Answer) -> None:
     """Shows the changes between two ranges, the most significant first."""
     changes = sorted(rows("compare", answer), key=lambda change: change["p_value"])
     left_out = 0
-    if answer["percentiles"] and len(changes) > RANGES:
+    if answer["percentiles"] and len(changes) > MAX_RANGES:
         changed = [change for change in changes if change["changed"]]
         left_out, changes = len(changes) - len(changed), changed
     show_table(

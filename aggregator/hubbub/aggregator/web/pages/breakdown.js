@@ -9,8 +9,6 @@ import { fillAnswer } from "./tables.js";
 
 // Up to this many rows are drawn as bars; more rows appear only in the table.
 const DRAWN = 60;
-// Of more ranges of a number, only those that differ are shown.
-const RANGES = 16;
 
 export class BrokenDown {
   /** change: goes to another state, with another public field. */
@@ -57,8 +55,7 @@ async function show(answer) {
   const summary = marked
     ? `${count(marked)} of ${count(answer.values.length)} differ from all others beyond chance; pale bars do not.`
     : "No part differs from all others beyond chance.";
-  const fold = answer.values.length > RANGES && answer.parts.some((part) => part.percentiles.length);
-  const values = answer.values.filter((value) => value.stands_out || !fold);
+  const values = answer.values.filter((value) => value.stands_out || !answer.folded);
   const leftOut = answer.values.length - values.length;
   const leftOutText = leftOut ? ` Left out: ${several(leftOut, "range")} that ${leftOut === 1 ? "does" : "do"} not.` : "";
   const missing = unansweredParts(answer);
