@@ -224,7 +224,6 @@ async def experimented(
         unanswered += await _unbounded_figures(query, arms, arm, surer)
     p_value = _ratio_of(arms_by_metric)
     fits = p_value is None or p_value >= _RATIO_DOUBT
-    first_p_value = None if fits else _ratio_of(arms_by_metric, epochs=1)
     selections = [part for arms in arms_by_metric for part in arms.selections.values()]
     reports = sum(selection.reports for selection in selections)
     # The epochs of several metrics may have different lengths.
@@ -240,9 +239,7 @@ async def experimented(
         ratio_p_value=p_value,
         ratio_fits=fits,
         sizes=_sizes_sentence(arms_by_metric, p_value, fits=fits),
-        verdict="\n".join(
-            _sentences(experiment, values, unanswered, reports=reports, first_p_value=first_p_value)
-        ),
+        verdict="\n".join(_sentences(arms_by_metric, values, unanswered, reports, fits=fits)),
         notice=query.notice,
         arms=[row for arms in arms_by_metric for row in arms.sizes],
         values=values,
@@ -321,17 +318,17 @@ def _verdict(arm: str, effect: Effect, unit: str) -> str:
 
 
 def _sentences(
-    experiment: Experiment,
+    metrics_arms: Sequence[Arms],
     rows: Sequence[EffectRow],
     unanswered: Sequence[Unanswered],
-    *,
     reports: int,
-    first_p_value: float | None,
+    *,
+    fits: bool,
 ) -> Iterator[str]:
-    """Yields the verdict; `first_p_value`, of the sizes in the first epoch, if sizes do not fit."""
+    experiment = metrics_arms[0].experiment
     if experiment.is_over(()):
         yield f"{over_sentence(experiment)}."
-    if first_p_value is not None:
+    if not fits and (first_p_value := _ratio_of(metrics_arms, epochs=1)) is not None:
         yield (
             "The arms' sizes do not fit their weights: find out why before you trust an effect. "
             "They count reports, not devices: an arm whose people leave sends fewer."
