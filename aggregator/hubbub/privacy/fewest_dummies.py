@@ -42,8 +42,6 @@ _SHARES: Final = (1.0, 0.9, 0.75, 0.5, 0.25, _SLACK)
 # Above this delta of an epoch wider ends save variance; and the step in which they do.
 _LARGE: Final = 1e-3
 _NARROWER: Final = 0.98
-# Of the promise, what the epsilon that is printed may be rounded up by.
-_PRINTED: Final = 1 - 1e-3
 
 Law = tuple[float, int]
 """Scale and shift of noise dummies; 0 and 0 for none."""
@@ -93,14 +91,14 @@ def best_noise(
     `fixed_sum` the categories are the steps of a mean, and further dummies fix the sum, with the
     scale `sum_scale`. Raises BadParameter if it needs a larger law than a catalog may contain.
     """
-    keeps_with = partial(_keeps_with, crowd, delta=delta, epochs=epochs, fixed_sum=fixed_sum)
-    if keeps_with((0.0, 0), central):
+    keeps_with = partial(_keeps_with, crowd, central, delta, epochs, fixed_sum=fixed_sum)
+    if keeps_with((0.0, 0)):
         return 0.0, 0
 
     rare = min(_SLACK * delta / epochs, ends)
 
     def holds_promise(scale: float) -> bool:
-        return keeps_with(_law(scale, rare), central)
+        return keeps_with(_law(scale, rare))
 
     largest = _MAX_SCALE
     while _near_shift(largest * _ROOM, rare / 2) >= _MAX_SHIFT:
@@ -118,13 +116,12 @@ def best_noise(
             f"would need over {2 * _MAX_SHIFT:,}; raise the epsilon, or leave the dummies out"
         )
     scale = float(f"{_min_scale(holds_promise, high) * _ROOM:.4g}")
-    keeps_printed = partial(keeps_with, central=central * _PRINTED)
     end_shares = [min(share * delta / epochs, ends) for share in _SHARES]
-    law = next(filter(keeps_printed, (_law(scale, share) for share in end_shares)), None)
+    law = next(filter(keeps_with, (_law(scale, share) for share in end_shares)), None)
     if law is None:
         raise BadParameter(f"noise dummies cannot keep a delta as small as {delta:g}; raise delta")
     for share in end_shares if delta > _LARGE * epochs else ():
-        while (narrower := _narrower(law, share)) and keeps_printed(narrower):
+        while (narrower := _narrower(law, share)) and keeps_with(narrower):
             law = narrower
     return law
 
@@ -163,7 +160,7 @@ def _law(scale: float, ends: float) -> Law:
 
 def _narrower(law: Law, ends: float) -> Law | None:
     """The law of largest scale with such ends whose variance is below that of `law` by a step."""
-    scale, goal = 2 * law[0], _NARROWER * _noise(*law).variance
+    scale, goal = min(2 * law[0], _MAX_SCALE), _NARROWER * _noise(*law).variance
     while scale > MIN_SCALE:
         narrower = _law(float(f"{scale:.4g}"), ends)
         if _noise(*narrower).variance <= goal:
@@ -179,7 +176,7 @@ def _noise(scale: float, shift: int) -> CountNoise:
 
 
 def _keeps_with(
-    crowd: ShuffledEpoch, law: Law, central: float, *, delta: float, epochs: int, fixed_sum: bool
+    crowd: ShuffledEpoch, central: float, delta: float, epochs: int, law: Law, *, fixed_sum: bool
 ) -> bool:
     scale = sum_scale(law[0], int(crowd.categories) - 1) if fixed_sum else 0.0
     with_noise = replace(crowd, noise_dummies=noise_of(*law), sum_noise=sum_noise_of(scale))

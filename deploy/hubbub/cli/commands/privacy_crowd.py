@@ -17,7 +17,7 @@ from hubbub.privacy.exact_accountant import ExactAccountant, crowd_of_promise, w
 from hubbub.privacy.fewest_dummies import best_noise
 from hubbub.privacy.many_epochs import MAX_TIMES, composed_epsilon
 from hubbub.privacy.shuffled_epoch import MAX_CATEGORIES, MAX_EACH, MAX_REPORTS, ShuffledEpoch
-from hubbub.privacy.shuffled_histogram import central_epsilon
+from hubbub.privacy.shuffled_histogram import central_epsilon, keeps
 from hubbub.programs.command_line import command, number_or
 from hubbub.programs.option_parsing import option, options
 
@@ -140,18 +140,22 @@ def _crowd(options: CrowdOptions) -> None:
 
 def _crowd_and_epsilons(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:
     """The crowd, its central epsilon for one epoch, and for all epochs together."""
-    local = options.local_epsilon
-    if options.dummies == NOISE and local is None:
-        local = inf
+    local, promised = options.local_epsilon, options.central
+    if options.dummies == NOISE:
+        local = inf if local is None else local
+        promised = _USUAL_CENTRAL if promised is None else promised
     if local is None:
         local = ExactAccountant().largest(_promise(options), options.values, options.hashes)
     crowd = crowd_of_promise(_promise(options), options.values, local, options.hashes)
-    if options.dummies == NOISE:
-        central = _USUAL_CENTRAL if options.central is None else options.central
-        law = best_noise(crowd, central, options.delta, options.epochs)
+    if options.dummies == NOISE and promised:
+        law = best_noise(crowd, promised, options.delta, options.epochs)
         crowd = replace(crowd, noise_dummies=noise_of(*law))
     central = central_epsilon(crowd, options.delta)
-    return crowd, central, composed_epsilon([(crowd, options.epochs)], options.delta)
+    if options.epochs > 1:
+        return crowd, central, composed_epsilon([(crowd, options.epochs)], options.delta)
+    if promised and keeps(crowd, promised, options.delta):
+        central = min(central, promised)  # whose root is found from above
+    return crowd, central, central
 
 
 def _promise(options: CrowdOptions) -> Crowd:
