@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any, Final, NamedTuple, Self
 
-from hubbub.errors import BadParameter, MissingDependency, StoreUnavailable
-from hubbub.errors.message_words import UNSEEN, install_with
+from hubbub.errors import BadParameter, StoreUnavailable
+from hubbub.errors.message_words import UNSEEN, needs
 from hubbub.query_results.answer_table import Row
 
 _LONGEST: Final = 300  # of a reason that an object store gives
@@ -24,13 +24,9 @@ _LONGEST: Final = 300  # of a reason that an object store gives
 
 def arrow(feature: str) -> tuple[ModuleType, ModuleType]:
     """Pyarrow and pyarrow.parquet, which `feature` needs. Raises MissingDependency without them."""
-    try:
+    with needs(f"{feature} needs pyarrow", "tables"):
         import pyarrow as pa  # noqa: PLC0415 40 MB that few need
         from pyarrow import parquet  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingDependency(
-            f"{feature} needs pyarrow, which is not installed here: {install_with('tables')}"
-        ) from error
     return pa, parquet
 
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter, KeysUnusable, MissingDependency
-from hubbub.errors.message_words import install_with
+from hubbub.errors.message_words import needs
 from hubbub.keys.operator_key import read
 from hubbub.oblivious.key_config import key_config, read_config
 from hubbub.programs.atomic_write import locked, refuse_unwritable, replace_file
@@ -81,12 +81,8 @@ def _can_be_public(key: bytes) -> bool:
 
 
 def _poprf() -> Any:
-    try:
+    with needs("keys of tokens need rbcl", "tokens"):
         return importlib.import_module("hubbub.tokens.poprf")
-    except ImportError as error:
-        raise MissingDependency(
-            f"keys of tokens need rbcl, which is not installed here: {install_with('tokens')}"
-        ) from error
 
 
 GATEWAY_KEY: Final = "gateway.key"

@@ -38,7 +38,7 @@ from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.catalog import Metric, Release
 from hubbub.errors import BadParameter, MissingDependency
-from hubbub.errors.message_words import install_with
+from hubbub.errors.message_words import install_with, needs
 from hubbub.mechanisms import AnyMechanism, Totals
 
 ReleaseKind = Literal["count", "histogram", "mean", "mode"]
@@ -245,10 +245,5 @@ def check_noise(metrics: Iterable[Metric]) -> None:
 
 def _noise() -> ModuleType:
     """The noise module, loaded with the first release: OpenDP is larger than the aggregator."""
-    try:
+    with needs("noise of releases needs OpenDP", "releases"):
         return import_module("hubbub.privacy.release_noise")
-    except ModuleNotFoundError as error:
-        raise MissingDependency(
-            "noise of releases needs OpenDP, which is not installed here: "
-            f"{install_with('releases')}"
-        ) from error

@@ -4,9 +4,12 @@ Every message, table and line of a terminal passes through `visible`.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Final
+
+from hubbub.errors import MissingDependency
 
 # Comparing takes time that grows with the square of the length.
 _LONGEST: Final = 100
@@ -144,6 +147,17 @@ def install_with(extra: str) -> str:
         f"pip install CLIENT {path}, where CLIENT is {client}, and PATH is hubbub's wheel "
         "or checkout"
     )
+
+
+@contextmanager
+def needs(libraries: str, extra: str) -> Iterator[None]:
+    """Raises MissingDependency if an import fails; `libraries` says what needs which of `extra`."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingDependency(
+            f"{libraries}, which is not installed here: {install_with(extra)}"
+        ) from error
 
 
 def is_installed(module: str) -> bool:

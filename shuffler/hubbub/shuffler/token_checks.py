@@ -5,10 +5,10 @@ PRIVACY: the key shows that a token was issued, but not to whom, since the signe
 
 from collections.abc import Sequence
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from hubbub.errors import BadParameter, MissingDependency
-from hubbub.errors.message_words import install_with
+from hubbub.errors import BadParameter
+from hubbub.errors.message_words import needs
 from hubbub.tokens.token import TOKEN_BYTES, mark_of, nonce_of, token_info
 from hubbub.wire.v1.report_pb2 import SealedReport
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hubbub.shuffler.stream_table import StreamTable
-
-_MISSING: Final = f"tokens need rbcl, which is not installed here: {install_with('shuffler')}"
 
 
 class Paid(NamedTuple):
@@ -32,10 +30,8 @@ class Redeemer:
     """Checks tokens with the issuer's key, in about a tenth of a millisecond each, in a thread."""
 
     def __init__(self, key: bytes) -> None:
-        try:
+        with needs("tokens need rbcl", "shuffler"):
             from hubbub.tokens import poprf  # noqa: PLC0415 only tokens need rbcl
-        except ImportError as error:
-            raise MissingDependency(_MISSING) from error
         self._key = key
         self._evaluate: Callable[[bytes, bytes, bytes], bytes] = poprf.evaluate
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from hubbub.aggregator.access.access_file import AccessFile
 from hubbub.aggregator.access.sessions import EndedSessions
 from hubbub.aggregator.access.tokens import PREFIX, Caller, Grant, Tokens
-from hubbub.errors import MissingDependency
-from hubbub.errors.message_words import install_with
+from hubbub.errors.message_words import needs
 from hubbub.runtime.redis.command_sender import MemoryServer
 
 if TYPE_CHECKING:
@@ -57,13 +56,8 @@ class Access:
         elif self.login and self.login.oidc == file.oidc:
             self.login.rights = file.groups
         else:
-            try:
+            with needs("logging in by a provider needs Authlib, joserfc and httpx2", "oidc"):
                 from hubbub.aggregator.access.login import Login  # noqa: PLC0415 of an extra
-            except ImportError as error:
-                raise MissingDependency(
-                    "Logging in by a provider needs Authlib, joserfc and httpx2, which are not "
-                    f"installed here: {install_with('oidc')}"
-                ) from error
             self.login = Login(file.oidc, file.groups, self.clock, self.ended)
         self.asks = self.tokens is not None or self.login is not None
 

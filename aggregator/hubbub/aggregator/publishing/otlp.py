@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from hubbub.aggregator.publishing.publisher import Closed, DeliveryLog, HttpReceiver
-from hubbub.errors import MissingDependency
-from hubbub.errors.message_words import install_with
+from hubbub.errors.message_words import needs
 from hubbub.runtime.version import VERSION
 
 _FIGURES: Final = {
@@ -51,14 +50,10 @@ def collector(url: str, delivery_log: DeliveryLog) -> HttpReceiver:
 
 def export_request(document: Mapping[str, Any]) -> bytes:
     """An epoch's answer as an ExportMetricsServiceRequest; empty for an empty document."""
-    try:
+    with needs("--otlp needs OpenTelemetry", "tracing"):
         from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (  # noqa: PLC0415 optional
             ExportMetricsServiceRequest,
         )
-    except ImportError as error:
-        raise MissingDependency(
-            f"--otlp needs OpenTelemetry, which is not installed here: {install_with('tracing')}"
-        ) from error
     request = ExportMetricsServiceRequest()
     if not document:
         return b""
