@@ -12,13 +12,7 @@ from typing import Any, Final, NoReturn
 from hubbub.cli.command_table import COMMANDS, load
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.message_words import did_you_mean, visible_lines
-from hubbub.programs.command_line import (
-    HelpFormatter,
-    Parser,
-    add_commands,
-    as_sentence,
-    commands_of,
-)
+from hubbub.programs import command_line
 from hubbub.programs.standard_streams import complain
 
 _GROUPS: Final = {
@@ -68,7 +62,7 @@ _PLANS: Final = {
 """Options that made other commands of `hubbub plan`, and these commands."""
 
 
-class _Parser(Parser):
+class _Parser(command_line.Parser):
     """Names the replacement of an option of an earlier version."""
 
     def _suggestion(self, unread: Sequence[str]) -> str:
@@ -84,7 +78,7 @@ class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa: 
     def add_parser(self, name: str, **settings: Any) -> argparse.ArgumentParser:
         """Adds a parser like argparse, with the purpose in the table of commands."""
         purpose = COMMANDS[name].purpose if name in COMMANDS else _SERVICES[name]
-        settings["description"] = settings.get("description") or as_sentence(purpose)
+        settings["description"] = settings.get("description") or command_line.as_sentence(purpose)
         parser: argparse.ArgumentParser = super().add_parser(name, help=purpose, **settings)
         return parser
 
@@ -160,7 +154,7 @@ def _refuse_mistyped(arguments: Sequence[str]) -> None:
         raise BadParameter(f'there is no command "{command}"{remedy}')
 
 
-def whole_parser(services: Mapping[str, Any] = MappingProxyType({})) -> Parser:
+def whole_parser(services: Mapping[str, Any] = MappingProxyType({})) -> command_line.Parser:
     """The parser of every command with all options.
 
     `services` are the parsers of the services, which are programs of their own; without them only
@@ -174,12 +168,12 @@ def whole_parser(services: Mapping[str, Any] = MappingProxyType({})) -> Parser:
 
 def _parser(
     command_names: Sequence[str], services: Mapping[str, Any] = MappingProxyType({})
-) -> Parser:
+) -> command_line.Parser:
     """The parser of these commands; if none, of all their names and purposes."""
     parser = _Parser(
         prog="hubbub",
         description="Usage statistics under local differential privacy.",
-        formatter_class=HelpFormatter,
+        formatter_class=command_line.HelpFormatter,
         epilog="by purpose:\n"
         + "\n".join(f"  {group:<13}{', '.join(names)}" for group, names in _GROUPS.items()),
     )
@@ -198,7 +192,9 @@ def _parser(
     for name in command_names:
         modules = load(name)
         description = getattr(modules[0], "DESCRIPTION", "")
-        add_commands(commands, commands_of(modules), examples, description)
+        command_line.add_commands(
+            commands, command_line.commands_of(modules), examples, description
+        )
     for name in [*([] if command_names else COMMANDS), *_SERVICES]:
         commands.add_parser(name)
     commands.choices.update(services)

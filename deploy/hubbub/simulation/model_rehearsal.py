@@ -9,19 +9,8 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.draw_totals import Counts
 from hubbub.analysis.families.vector import unit_of
+from hubbub.analysis.models import descent
 from hubbub.analysis.models.definition import Model, foretold, into_classes, settled
-from hubbub.analysis.models.descent import (
-    DirectionMoments,
-    Learned,
-    averaged_weights,
-    deal,
-    draw_moments,
-    gradients,
-    learn,
-    linear,
-    rounds_for,
-    scores,
-)
 from hubbub.analysis.models.model_quality import Evaluation, Judgement, edges_of, evaluate, judge
 from hubbub.catalog.models.model_metric import bins_for, judging
 from hubbub.mechanisms.gradient import ModelKind, longest
@@ -39,7 +28,7 @@ class Trained:
     `judgement` is its quality by randomized reports of held-out people; None without them.
     """
 
-    learned: Learned
+    learned: descent.Learned
     judged: Evaluation
     judgement: Judgement | None
 
@@ -71,14 +60,17 @@ def rehearse_model(
         chosen_people = rng.permutation(size) if reports is None else rng.integers(0, size, reports)
         held_out, order = np.split(chosen_people, [round(len(chosen_people) * model.held_out)])
         learned = _train(model, people, order, rng)
-        foretold = scores(model.kind, test.columns, learned.weights)
+        foretold = descent.scores(model.kind, test.columns, learned.weights)
         judges = People(people.columns[held_out], people.labels[held_out], 0)
         judgement = None
         if len(held_out):
             # Randomized reports of people who did not train the model judge it.
-            about_centre = averaged_weights(learned.rounds[1:])
+            about_centre = descent.averaged_weights(learned.rounds[1:])
             edges = edges_of(learned.centre, about_centre, bins_for(model.epsilon))
-            score, labels = linear(model.kind, judges.columns, learned.weights), judges.labels
+            score, labels = (
+                descent.linear(model.kind, judges.columns, learned.weights),
+                judges.labels,
+            )
             if model.kind == "softmax":
                 predictions = settled(model.kind, score)
                 score, labels = predictions.max(axis=1), predictions.argmax(axis=1) == labels
@@ -96,19 +88,21 @@ def rehearse_model(
         yield Trained(learned, evaluate(model.kind, foretold, test.labels), judgement)
 
 
-def _train(model: Model, people: People, order: Counts, rng: np.random.Generator) -> Learned:
+def _train(
+    model: Model, people: People, order: Counts, rng: np.random.Generator
+) -> descent.Learned:
     """Trains the model on people who are dealt out to rounds in this order."""
     codes = codes_of(model)
-    rounds = model.rounds or rounds_for(len(order), codes.squared_error)
+    rounds = model.rounds or descent.rounds_for(len(order), codes.squared_error)
     # Each person is in one round, or in `rounds_each` random ones.
-    turns: Sequence[slice | Counts] = list(deal(len(order), rounds))
+    turns: Sequence[slice | Counts] = list(descent.deal(len(order), rounds))
     if model.rounds_each:
         shuffled_rounds = rng.random((len(order), rounds + 1)).argsort(axis=1)
         own_rounds = shuffled_rounds[:, : model.rounds_each]
         turns = [np.flatnonzero((own_rounds == number).any(axis=1)) for number in range(rounds + 1)]
     pool = rng.integers(0, 1 << 62)
 
-    def means(number: int, centre: Floats, weights: Floats) -> DirectionMoments:
+    def means(number: int, centre: Floats, weights: Floats) -> descent.DirectionMoments:
         turn = order[turns[number]]
         columns, labels = people.columns[turn], people.labels[turn]
         if not number:
@@ -117,11 +111,11 @@ def _train(model: Model, people: People, order: Counts, rng: np.random.Generator
             vectors[:, : len(centre)] = columns / longest(len(centre))
         else:
             centred = np.column_stack([columns - centre, np.ones(len(turn))])
-            vectors = gradients(model.kind, centred, labels, weights)
+            vectors = descent.gradients(model.kind, centred, labels, weights)
         round_codes = replace(codes, seed=f"{pool}/{number}", dimensions=vectors.shape[1])
-        return draw_moments(round_codes, unit_of(vectors, rng), rng)
+        return descent.draw_moments(round_codes, unit_of(vectors, rng), rng)
 
-    return learn(model, len(order), codes, means)
+    return descent.learn(model, len(order), codes, means)
 
 
 _STEPS: Final = 30

@@ -11,26 +11,8 @@ from typing import Final
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable, StoreUnavailable
-from hubbub.installation.archive import (
-    PARTS,
-    Opener,
-    encryption_by,
-    encryption_to,
-    key_opener,
-    pack,
-    passphrase_opener,
-    read_checked,
-    unpack,
-    write_manifest,
-)
+from hubbub.installation import archive, redis_snapshot
 from hubbub.installation.embedded_redis import EmbeddedRedis, Server, url_of
-from hubbub.installation.redis_snapshot import (
-    copy_into,
-    loaded_server,
-    number_of_keys,
-    read_together,
-    refuse_keys,
-)
 from hubbub.installation.running_endpoints import HOME, nothing_runs
 from hubbub.programs.atomic_write import refuse_unwritable
 from hubbub.programs.command_line import command
@@ -63,11 +45,11 @@ class OpenerOptions:
         "file of a private key of age", metavar="FILE", exclusive=_OPENER
     )
 
-    def opener(self) -> Opener | None:
+    def opener(self) -> archive.Opener | None:
         """What decrypts them; None if neither option is given."""
         if self.identity:
-            return key_opener(_secret(self.identity))
-        return passphrase_opener(_secret(self.passphrase)) if self.passphrase else None
+            return archive.key_opener(_secret(self.identity))
+        return archive.passphrase_opener(_secret(self.passphrase)) if self.passphrase else None
 
 
 @command(
@@ -97,7 +79,11 @@ def _backup(
         exclusive=_ENCRYPTION,
     ),
 ) -> None:
-    encryption = encryption_by(_secret(passphrase)) if passphrase else encryption_to(recipient)
+    encryption = (
+        archive.encryption_by(_secret(passphrase))
+        if passphrase
+        else archive.encryption_to(recipient)
+    )
     if not home.is_dir():
         raise StateUnusable(f"{home}: is not a folder; give that of `hubbub up` or `hubbub init`")
     urls = {role: _url(role, home) for role in ROLES}
@@ -105,15 +91,15 @@ def _backup(
         with _new_folder(folder), refuse_unwritable(folder, StateUnusable):
             with ExitStack() as stack, _bars("bytes") as progress:
                 files = {role: stack.enter_context(_rdb(folder, role).open("xb")) for role in ROLES}
-                asyncio.run(read_together(urls, files, progress))
-            absent = pack(home, folder / "installation.age", encryption, passphrase)
-            write_manifest(folder)
+                asyncio.run(redis_snapshot.read_together(urls, files, progress))
+            absent = archive.pack(home, folder / "installation.age", encryption, passphrase)
+            archive.write_manifest(folder)
     except StoreUnavailable as error:
         if url_of(home, "aggregator"):
             raise ServiceUnavailable(nothing_runs(home)) from error
         raise
     size = sum(path.stat().st_size for path in folder.iterdir())
-    say(f"{folder}: {size:,} bytes, made {read_checked(folder)['made']}")
+    say(f"{folder}: {size:,} bytes, made {archive.read_checked(folder)['made']}")
     if absent:
         say(f"left out of installation.age (Redis' data, logs, secrets): {', '.join(absent)}")
     for role in ROLES:
@@ -127,16 +113,16 @@ def _backup(
     "with a passphrase or a key also that it opens the files.",
 )
 def _verify(*, folder: Path = argument("the backup"), key: OpenerOptions) -> None:
-    manifest, opener = read_checked(folder), key.opener()
+    manifest, opener = archive.read_checked(folder), key.opener()
     for path in sorted(folder.iterdir()):
-        if path.name not in PARTS:
+        if path.name not in archive.PARTS:
             say(f"{path}: is no part of the backup; it is not checked, and not restored")
     if opener is not None:
-        number = unpack(folder / "installation.age", opener, None)
+        number = archive.unpack(folder / "installation.age", opener, None)
         say(f"installation.age: opens, {number:,} files")
     for role in ROLES:
-        with loaded_server(_rdb(folder, role)) as server:
-            number = asyncio.run(number_of_keys(server.url))
+        with redis_snapshot.loaded_server(_rdb(folder, role)) as server:
+            number = asyncio.run(redis_snapshot.number_of_keys(server.url))
         say(f"{role}.rdb: {number:,} keys, {_needs(folder, role)}")
     say(f"{folder}: complete and unchanged, made {manifest['made']} by hubbub {manifest['hubbub']}")
     if opener is None:
@@ -161,7 +147,7 @@ def _restore(
     redis: bool = option("also restore the contents of both Redis", exclusive=_WHERE),
     key: OpenerOptions,
 ) -> None:
-    manifest = read_checked(folder)
+    manifest = archive.read_checked(folder)
     if redis or home is None:
         _fill({role: _url(role, None) for role in ROLES}, folder)
     else:
@@ -169,7 +155,7 @@ def _restore(
         if opener is None:
             raise BackupUnusable("the files are encrypted; give --passphrase or --identity")
         with _new_folder(home), ExitStack() as stack:
-            unpack(folder / "installation.age", opener, home)
+            archive.unpack(folder / "installation.age", opener, home)
             if (home / "compose.yaml").exists() or (home / "redis").exists():
                 say(f"{home}: files restored")
                 say(f"next: start only its two Redis, then run: hubbub restore {folder} --redis")
@@ -194,11 +180,13 @@ def _restore(
 def _fill(urls: dict[str, str], folder: Path) -> None:
     """Loads both files into empty servers, after checking both servers."""
     for role, url in urls.items():
-        asyncio.run(refuse_keys(url, role))
+        asyncio.run(redis_snapshot.refuse_keys(url, role))
     with _bars("keys") as progress:
         for role, url in urls.items():
-            with loaded_server(_rdb(folder, role)) as source:
-                asyncio.run(copy_into(source.url, url, f"{role}:", partial(progress, role)))
+            with redis_snapshot.loaded_server(_rdb(folder, role)) as source:
+                asyncio.run(
+                    redis_snapshot.copy_into(source.url, url, f"{role}:", partial(progress, role))
+                )
 
 
 def _needs(folder: Path, role: str) -> str:

@@ -41,14 +41,7 @@ from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import Exclusive, option
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.pool import Pool
-from hubbub.simulation.demo_history import (
-    CHANGED_DAYS_AGO,
-    DAYS,
-    STORY,
-    days_before,
-    drawn_notice,
-    write_history,
-)
+from hubbub.simulation import demo_history
 from hubbub.simulation.devices import Person, Sent, send_everyone
 
 PEOPLE: Final = 30_162
@@ -143,7 +136,7 @@ def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:
         "randomizes its answers.\n"
     )
     today = epoch_at(time.time(), "day")
-    with LocalRun(home, catalog, Ports.free(), notice=drawn_notice(today)) as run:
+    with LocalRun(home, catalog, Ports.free(), notice=demo_history.drawn_notice(today)) as run:
         seconds["start"] = _lap(started)
         metrics = run.bundle.metrics.values()
         stderr = sqrt(sum(number_variance(metric, number) for metric in metrics))
@@ -288,14 +281,16 @@ def _drain(
 
 def _add_history(run: LocalRun, everyone: Sequence[Person], today: int) -> None:
     """Adds the days before today, and shows their trend in both ways."""
-    days = days_before(run.bundle, everyone, today)
-    write_history(days, run.aggregator_redis, run.shuffler_redis)
-    change_date = epoch_date(today - CHANGED_DAYS_AGO, _DAY_SECONDS)
+    days = demo_history.days_before(run.bundle, everyone, today)
+    demo_history.write_history(days, run.aggregator_redis, run.shuffler_redis)
+    change_date = epoch_date(today - demo_history.CHANGED_DAYS_AGO, _DAY_SECONDS)
     text = "made up: from here on fewer people have yahoo.com as their home page"
     mark = {"date": change_date, "text": text, "metric": "homepage"}
     run.endpoints.service.ask("/v1/marks/yahoo", body=mark, method="PUT")
-    say(paragraph(f"{drawn_notice(today)} {STORY}"))
-    first_day, now = (epoch_date(epoch, _DAY_SECONDS) for epoch in (today - DAYS, today))
+    say(paragraph(f"{demo_history.drawn_notice(today)} {demo_history.STORY}"))
+    first_day, now = (
+        epoch_date(epoch, _DAY_SECONDS) for epoch in (today - demo_history.DAYS, today)
+    )
     show_change(run.endpoints.connection, BOTH_WAYS[0], "Bachelors", first_day, now)
     say("")
 

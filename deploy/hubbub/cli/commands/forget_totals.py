@@ -4,18 +4,12 @@ import time
 from collections.abc import Collection
 from datetime import UTC, date, datetime
 
+from hubbub.aggregator import totals_deletion
 from hubbub.aggregator.exported_files import Place
 from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.store.files import FileTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.store.redis_and_files import FiledStore
-from hubbub.aggregator.totals_deletion import (
-    closed_before,
-    delete_totals,
-    length_of,
-    read_promises,
-    windows_of,
-)
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_start
 from hubbub.cli.terminal.output import first_second, say
@@ -60,13 +54,15 @@ async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions)
     redis = RedisStore(server)
     place = Place.of(options.totals) if options.totals else None
     store = FiledStore(redis, FileTotals(place, lambda: bundle)) if place else redis
-    window_counts = windows_of(name, await store.report_counts())
+    window_counts = totals_deletion.windows_of(name, await store.report_counts())
     lengths = await _lengths_of(name, bundle, server, window_counts)
     clocks = Clocks(time.time, server.times)  # a wrong clock here must not end an epoch
     await clocks.look()
     now = clocks.earliest()
-    length = {window: length_of(window.epoch, lengths, now) for window in window_counts}
-    windows = closed_before(window_counts, lengths, before, now=now)
+    length = {
+        window: totals_deletion.length_of(window.epoch, lengths, now) for window in window_counts
+    }
+    windows = totals_deletion.closed_before(window_counts, lengths, before, now=now)
     if not windows:
         closing_times = [
             closing_time(window.epoch, epoch)
@@ -88,7 +84,7 @@ async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions)
     if not options.yes:
         say(f"{subject}, would be deleted, for good; to do it, add --yes")
         return
-    deleted = await delete_totals(windows, store, AnswerStore(server))
+    deleted = await totals_deletion.delete_totals(windows, store, AnswerStore(server))
     say(f"{subject}: deleted; the law counts {deleted:,} as counted:deleted")
 
 
@@ -96,7 +92,7 @@ async def _lengths_of(
     name: str, bundle: Bundle, server: RedisServer, windows: Collection[Window]
 ) -> set[str]:
     """All lengths of a metric's epochs, also of a retired one, as the store remembers them."""
-    remembered = (await read_promises(server)).get(metric_name_of(name))
+    remembered = (await totals_deletion.read_promises(server)).get(metric_name_of(name))
     had = set(remembered.days) if remembered else set[str]()
     try:
         return had | {bundle.metric(name).epoch}

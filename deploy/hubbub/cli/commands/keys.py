@@ -15,13 +15,7 @@ from hubbub.cli.commands.doctor import first_end
 from hubbub.cli.terminal.output import day_of, first_second, listing, say
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.fields.rules import Interval
-from hubbub.installation.certificate_authorities import (
-    PARTIES,
-    names_by_role,
-    renew_certificates,
-    trust_other,
-    write_certificates,
-)
+from hubbub.installation import certificate_authorities
 from hubbub.installation.keys_and_bundles import DEFAULT_DAYS, DEFAULT_PERIODS, make_keys
 from hubbub.issuer.accounts import add_account
 from hubbub.keys.issuer_and_gateway_keys import GATEWAY_KEY, make_gateway_key, make_token_key
@@ -215,7 +209,7 @@ def _tls(
         "with two parties: make certificates only for the party that runs this service; then "
         "exchange ca.pem and run hubbub keys trust",
         default="",
-        choices=tuple(PARTIES),
+        choices=tuple(certificate_authorities.PARTIES),
     ),
     renew: bool = option(
         "renew the certificates in the folder with the existing authorities, and add the names of "
@@ -223,20 +217,20 @@ def _tls(
     ),
 ) -> None:
     offline = authorities or folder.with_name(f"{folder.name}-authorities")
-    names = names_by_role(host)
+    names = certificate_authorities.names_by_role(host)
     if renew:
-        for role, day in renew_certificates(folder, offline, names).items():
+        for role, day in certificate_authorities.renew_certificates(folder, offline, names).items():
             say(f"{folder}/{role}.pem: new, until {day}")
         say("running services take them within seconds; Redis with: CONFIG SET tls-cert-file FILE")
         return
     if party:
-        roles = PARTIES[party]
-        write_certificates(folder, names, offline, roles)
+        roles = certificate_authorities.PARTIES[party]
+        certificate_authorities.write_certificates(folder, names, offline, roles)
         say(f"{folder}: certificates for {', '.join(roles)}, each by an authority of its own")
         say(f"{offline}: the authorities' keys: keep it offline")
         say(f"next: give {folder}/ca.pem to the other party, and: hubbub keys trust {folder} ITS")
         return
-    write_certificates(folder, names, offline)
+    certificate_authorities.write_certificates(folder, names, offline)
     authorities_end, end = (first_end(folder / name).date() for name in ("ca.pem", "analyst.pem"))
     say(
         f"{folder}: ca.pem with an authority for each role, until {authorities_end}, and "
@@ -253,7 +247,7 @@ def _trust(
     folder: Path = argument("folder made by hubbub keys tls FOLDER --party ROLE"),
     other: Path = argument("ca.pem of the other party"),
 ) -> None:
-    role = trust_other(folder, other)
+    role = certificate_authorities.trust_other(folder, other)
     say(f"{folder}/ca.pem: trusts the other party's {role}, and none of its other services")
 
 

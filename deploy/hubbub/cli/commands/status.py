@@ -4,14 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from hubbub.cli.terminal.answer_tables import (
-    say_below,
-    say_expired,
-    say_notice,
-    show_estimates,
-    show_metrics,
-    show_table,
-)
+from hubbub.cli.terminal import answer_tables
 from hubbub.cli.terminal.output import explain, likeliest, live, say, say_json, short_payload
 from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions
 from hubbub.conservation import TERMS
@@ -51,7 +44,7 @@ class StatusOptions:
 @command("metrics")
 def _metrics(output: OutputOptions, service: ServiceOptions) -> None:
     with service.connection() as connection:
-        output.write(connection.metrics(), show_metrics)
+        output.write(connection.metrics(), answer_tables.show_metrics)
 
 
 @command("status")
@@ -67,7 +60,7 @@ def _status(options: StatusOptions) -> int:
             say_json({name: terms[name] for name in names})
         else:
             show_pipeline(law, whole=options.all)
-            say_expired(connection.metrics().document)
+            answer_tables.say_expired(connection.metrics().document)
         return 0 if law["balanced"] else 1
 
 
@@ -130,7 +123,7 @@ def _watch(
             except (BatchTooSmall, ServiceUnavailable, StoreUnavailable) as error:  # it may pass
                 message = f"{error}{_WAITS if isinstance(error, ServiceUnavailable) else ''}"
                 return message, lambda: say(message)
-            return estimates, lambda: show_estimates(estimates)
+            return estimates, lambda: answer_tables.show_estimates(estimates)
 
         live(look_again, look.every)
 
@@ -178,19 +171,19 @@ def show_pipeline(answer: Mapping[str, Any], *, whole: bool = False) -> None:
     if whole:
         come = "acknowledged + dummies" if total["dummies"] else "acknowledged"
         heading = f"{come} = {' + '.join(name.replace('_', ' ') for name in _shown_terms(total))}"
-        show_table("status", answer, heading, [*windows, total])
+        answer_tables.show_table("status", answer, heading, [*windows, total])
     else:
         streams: dict[str, list[Row]] = {}
         for window in windows:
             streams.setdefault(window["stream"], []).append(window)
         _show_streams(answer, [_summed_terms(*stream) for stream in streams.items()], total)
-    say_below("status", answer)
+    answer_tables.say_below("status", answer)
 
 
 def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row) -> None:
     """Shows as many streams as fit, first those in which reports wait or are lost."""
     if not streams:
-        say_notice(answer)
+        answer_tables.say_notice(answer)
         explain(_equation(answer, total))
         return
     by_unsure = sorted(streams, key=lambda stream: -sum(stream[term] or 0 for term in _UNSURE))
@@ -209,7 +202,9 @@ def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row)
     ]
     left_out = [column.title for column in columns if column not in visible_columns]
     shown_rows = [*table_rows, total] if len(streams) > 1 else table_rows
-    show_table("status", answer, _equation(answer, total), shown_rows, columns=visible_columns)
+    answer_tables.show_table(
+        "status", answer, _equation(answer, total), shown_rows, columns=visible_columns
+    )
     if others:
         are_settled = not any(stream[term] for stream in others for term in _UNSURE)
         explain(
