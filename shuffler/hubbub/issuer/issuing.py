@@ -36,14 +36,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hubbub.epochs import begins
 from hubbub.errors import AccessRefused, BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.issuer.accounts import Accounts
-from hubbub.runtime.http.bodies_and_problems import (
-    Answer,
-    Refused,
-    open_to_pages,
-    read_body,
-    refused_for_now,
-    respond,
-)
+from hubbub.runtime.http import bodies_and_problems
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.monitoring.metric_declaration import MetricDeclaration
 from hubbub.runtime.oidc_tokens import ProviderKeys
@@ -185,7 +178,7 @@ _MESSAGE: Final = b"application/protobuf"
 _LARGEST_BYTES: Final = 1 << 20
 _MAX_FIELDS: Final = _LARGEST_BYTES // 32  # an element's bytes
 # A page sends its account's key itself, without cookies.
-_ANYONE: Final = open_to_pages(b"authorization, content-type")
+_ANYONE: Final = bodies_and_problems.open_to_pages(b"authorization, content-type")
 
 
 class TokensApp:
@@ -219,9 +212,9 @@ class TokensApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        await respond(self._answer(scope, receive), send, _log, _ANYONE)
+        await bodies_and_problems.respond(self._answer(scope, receive), send, _log, _ANYONE)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+    async def _answer(self, scope: Scope, receive: Receive) -> bodies_and_problems.Answer:
         if scope["path"] == "/health":
             return HTTPStatus.OK, ((b"content-type", b"text/plain"),), b"ok\n"
         if scope["path"] != PATH:
@@ -234,13 +227,13 @@ class TokensApp:
         address = network_of(scope["client"])
         try:
             account, is_named = await self._account(headers)
-        except Refused:
+        except bodies_and_problems.Refused:
             self._charge(address)
             raise
         # A backend requests tokens of all its users from one address.
         caller = f"account {account}" if is_named else address
         self._charge(caller)
-        body = await read_body(receive, _LARGEST_BYTES)
+        body = await bodies_and_problems.read_body(receive, _LARGEST_BYTES)
         if body is None:
             raise self._refusal("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "1 MiB at most")
         request = read_message(TokenRequest.FromString, body, _MAX_FIELDS)
@@ -255,16 +248,16 @@ class TokensApp:
         answer_headers = ((b"content-type", _MESSAGE), (b"cache-control", b"no-store"))
         return HTTPStatus.OK, answer_headers, response.SerializeToString()
 
-    def _refusal(self, reason: str, status: HTTPStatus, detail: str) -> Refused:
+    def _refusal(self, reason: str, status: HTTPStatus, detail: str) -> bodies_and_problems.Refused:
         self.counts[reason] += 1
-        return Refused(status, detail)
+        return bodies_and_problems.Refused(status, detail)
 
     def _charge(self, caller: str) -> None:
         """Charges the caller for one token; raises Refused if it has asked for too many."""
         if wait_seconds := self._limiter.wait_seconds(caller):
             detail = "too many requests for tokens from one address; try again later"
             self.counts["peer_limit"] += 1
-            raise refused_for_now(hint_seconds(wait_seconds), detail)
+            raise bodies_and_problems.refused_for_now(hint_seconds(wait_seconds), detail)
         self._limiter.charge(caller, 1)
 
     async def _account(self, headers: Mapping[bytes, str]) -> tuple[str, bool]:

@@ -13,16 +13,7 @@ from typing import Final
 
 import httpx2
 
-from hubbub.runtime.http.bodies_and_problems import (
-    PROBLEM_TYPE,
-    Answer,
-    Refused,
-    media_type,
-    open_to_pages,
-    read_body,
-    refused_for_now,
-    respond,
-)
+from hubbub.runtime.http import bodies_and_problems
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.monitoring.metric_declaration import MetricDeclaration
 from hubbub.runtime.rpc.rate_limiter import Limiter, network_of
@@ -43,7 +34,7 @@ _LARGEST_ANSWER_BYTES: Final = 1 << 20
 _GATEWAY_SECONDS: Final = 10.0  # of the whole call: an answer may drip, and hold a connection
 # Statuses of the gateway itself, which are returned unchanged.
 _GATEWAYS: Final = frozenset({400, 413, 415, 422, 429, 503})
-_ANYONE: Final = open_to_pages(b"content-type")
+_ANYONE: Final = bodies_and_problems.open_to_pages(b"content-type")
 
 
 class RelayApp:
@@ -59,9 +50,9 @@ class RelayApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        await respond(self._answer(scope, receive), send, _log, _ANYONE)
+        await bodies_and_problems.respond(self._answer(scope, receive), send, _log, _ANYONE)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+    async def _answer(self, scope: Scope, receive: Receive) -> bodies_and_problems.Answer:
         if scope["method"] == "POST":
             return await self._take(scope, receive)
         if scope["method"] == "OPTIONS":
@@ -71,24 +62,24 @@ class RelayApp:
         detail = "only POST of sealed requests is supported"
         raise self._refusal("no_request", HTTPStatus.METHOD_NOT_ALLOWED, detail)
 
-    async def _take(self, scope: Scope, receive: Receive) -> Answer:
+    async def _take(self, scope: Scope, receive: Receive) -> bodies_and_problems.Answer:
         caller = network_of(scope["client"])
         if wait_seconds := self._limiter.wait_seconds(caller):
             self.counts["peer_limit"] += 1
             detail = "too many requests of one address; send again later"
-            raise refused_for_now(hint_seconds(wait_seconds), detail)
+            raise bodies_and_problems.refused_for_now(hint_seconds(wait_seconds), detail)
         self._limiter.charge(caller, 1)
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        if media_type(headers) != _REQUEST or b"content-encoding" in headers:
+        if bodies_and_problems.media_type(headers) != _REQUEST or b"content-encoding" in headers:
             detail = f"send {_REQUEST.decode()}, as it is"
             raise self._refusal("no_request", HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
-        body = await read_body(receive, _LARGEST_BYTES)
+        body = await bodies_and_problems.read_body(receive, _LARGEST_BYTES)
         if body is None:
             detail = "a sealed request has 2 MiB at most"
             raise self._refusal("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
         return await self._pass_on(body)
 
-    async def _pass_on(self, body: bytes) -> Answer:
+    async def _pass_on(self, body: bytes) -> bodies_and_problems.Answer:
         try:
             sealed = {"content-type": _REQUEST.decode()}
             async with (
@@ -110,15 +101,15 @@ class RelayApp:
             self.counts["passed"] += 1
             content_type = (b"content-type", _RESPONSE.encode())
             return HTTPStatus.OK, (content_type, (b"cache-control", b"no-store")), answer_bytes
-        if answer.status_code not in _GATEWAYS or kind != PROBLEM_TYPE:
+        if answer.status_code not in _GATEWAYS or kind != bodies_and_problems.PROBLEM_TYPE:
             detail = "the gateway's answer is invalid"
             raise self._refusal("gateway_refused", HTTPStatus.BAD_GATEWAY, detail)
         self.counts["gateway_refused"] += 1
         after = answer.headers.get("retry-after", "")
         headers = ((b"retry-after", after.encode()),) if after and after.isascii() else ()
-        content_type = (b"content-type", PROBLEM_TYPE.encode())
+        content_type = (b"content-type", bodies_and_problems.PROBLEM_TYPE.encode())
         return answer.status_code, (content_type, *headers), answer_bytes
 
-    def _refusal(self, reason: str, status: HTTPStatus, detail: str) -> Refused:
+    def _refusal(self, reason: str, status: HTTPStatus, detail: str) -> bodies_and_problems.Refused:
         self.counts[reason] += 1
-        return Refused(status, detail)
+        return bodies_and_problems.Refused(status, detail)

@@ -9,17 +9,7 @@ from hubbub.errors import BadParameter
 from hubbub.errors.address_checks import secure_parts
 from hubbub.programs.command_line import Parser
 from hubbub.programs.option_parsing import add_options, option, options, read_options
-from hubbub.runtime.service_options import (
-    SECURITY,
-    Common,
-    address_option,
-    burst_option,
-    insecure_option,
-    log_format_option,
-    proxies_option,
-    rate_option,
-    tls_option,
-)
+from hubbub.runtime import service_options
 from hubbub.runtime.tls import TlsFolder
 
 _GATEWAY_PATH: Final = "/.well-known/ohttp-gateway"  # RFC 9540, section 4
@@ -45,24 +35,28 @@ class Settings:
     roots: Path | None = option(
         "certificate authorities of the gateway, if not those of the system", metavar="FILE"
     )
-    listen: str = address_option("address for devices (%(default)s)", "0.0.0.0:7080")
-    tls: TlsFolder | None = tls_option(
+    listen: str = service_options.address_option(
+        "address for devices (%(default)s)", "0.0.0.0:7080"
+    )
+    tls: TlsFolder | None = service_options.tls_option(
         "folder of its certificate: relay.pem, relay.key",
         "relay",
         metavar="FOLDER",
-        exclusive=SECURITY,
+        exclusive=service_options.SECURITY,
     )
-    insecure: bool = insecure_option()
-    proxies: tuple[str, ...] = proxies_option("--proxy")
-    peer_rate: float = rate_option("requests per second from one address", 20.0)
-    peer_burst: int = burst_option("requests at once from one address", 2000)
-    metrics_listen: str = address_option("address for Prometheus (%(default)s)", "127.0.0.1:7084")
-    log_format: str = log_format_option()
+    insecure: bool = service_options.insecure_option()
+    proxies: tuple[str, ...] = service_options.proxies_option("--proxy")
+    peer_rate: float = service_options.rate_option("requests per second from one address", 20.0)
+    peer_burst: int = service_options.burst_option("requests at once from one address", 2000)
+    metrics_listen: str = service_options.address_option(
+        "address for Prometheus (%(default)s)", "127.0.0.1:7084"
+    )
+    log_format: str = service_options.log_format_option()
 
     @property
-    def common(self) -> Common:
+    def common(self) -> service_options.Common:
         """The settings that all services share; a relay has no Redis."""
-        return Common(tls=self.tls, log_format=self.log_format, development=False)
+        return service_options.Common(tls=self.tls, log_format=self.log_format, development=False)
 
 
 def parse(arguments: Sequence[str] | None = None) -> Settings:

@@ -17,17 +17,8 @@ from hubbub.conservation import Window
 from hubbub.epochs import begins, epoch_date
 from hubbub.errors import BadParameter
 from hubbub.errors.message_words import wrong_place
+from hubbub.sealing import hpke
 from hubbub.sealing.dummy_laws import CountNoise, ValueNoise
-from hubbub.sealing.hpke import (
-    KEMS,
-    SEAL_BYTES,
-    X25519,
-    X_WING,
-    Kem,
-    PublicKey,
-    seal,
-    x_wing_public,
-)
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
 
@@ -73,7 +64,7 @@ class Stream:
     value_noise: CountNoise | None = None
     sum_noise: CountNoise | None = None
     values: int = 0
-    kem: Kem = X25519
+    kem: hpke.Kem = hpke.X25519
     tokens: int = 0
     fewest: InitVar[int] = _FEWEST
 
@@ -84,8 +75,8 @@ class Stream:
                 raise ValueError(f"{name} {number!a} is not a whole number in [{low}, {high}]")
         if self.mix not in _MIXES:
             raise ValueError(f"mix {self.mix!a} is not one of {', '.join(_MIXES)}")
-        if self.kem not in KEMS:
-            kems = " or ".join(KEMS)
+        if self.kem not in hpke.KEMS:
+            kems = " or ".join(hpke.KEMS)
             raise ValueError(f"kem {self.kem!a} is unknown: use {kems}, or upgrade hubbub")
         if self.is_padded and self.mix == "pool":
             raise ValueError('a stream with dummies must not have mix "pool"')
@@ -95,7 +86,7 @@ class Stream:
             raise ValueError('value_noise needs mix "epoch"')
         if self.sum_noise and not self.value_noise:
             raise ValueError("sum_noise needs value_noise")
-        max_values = 256 ** (self.sealed_bytes - SEAL_BYTES[self.kem])
+        max_values = 256 ** (self.sealed_bytes - hpke.SEAL_BYTES[self.kem])
         if self.is_padded and not 2 <= self.values <= max_values:  # noqa: PLR2004 two at least
             raise ValueError(
                 f"values {self.values} is outside [2, {max_values}], which its reports distinguish"
@@ -143,7 +134,7 @@ class _KeyPeriod:
     end: int
     public: str = ""
     x_wing: str = ""
-    keys: Mapping[Kem, PublicKey] = field(init=False, repr=False, compare=False)
+    keys: Mapping[hpke.Kem, hpke.PublicKey] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not all(type(n) is int for n in (self.id, self.start, self.end)):
@@ -152,13 +143,13 @@ class _KeyPeriod:
             raise ValueError(
                 "a key's id must be in [0, 2**32), and its period must end after it starts"
             )
-        keys: dict[Kem, PublicKey] = {}
+        keys: dict[hpke.Kem, hpke.PublicKey] = {}
         if self.public:
-            keys[X25519] = X25519PublicKey.from_public_bytes(_bytes(self.public))
+            keys[hpke.X25519] = X25519PublicKey.from_public_bytes(_bytes(self.public))
         if self.x_wing:
-            keys[X_WING] = x_wing_public(_bytes(self.x_wing))
+            keys[hpke.X_WING] = hpke.x_wing_public(_bytes(self.x_wing))
         for key in keys.values():
-            seal(b"", key, b"")  # refuses a key that protects nothing
+            hpke.seal(b"", key, b"")  # refuses a key that protects nothing
         object.__setattr__(self, "keys", keys)
 
 
@@ -233,7 +224,7 @@ class StreamTable:
         period = self._period(window)
         return None if period is None else period.id
 
-    def public_key(self, window: Window) -> PublicKey | None:
+    def public_key(self, window: Window) -> hpke.PublicKey | None:
         """The key to seal this window's dummies with; None in a table without dummies."""
         period = self._period(window)
         return None if period is None else period.keys.get(self.streams[window.stream].kem)
