@@ -20,17 +20,10 @@ from hubbub.aggregator.ingest.window_report_limit import Room
 from hubbub.aggregator.ingest_service import IngestService
 from hubbub.aggregator.learning_rounds import ModelLearner
 from hubbub.aggregator.prometheus_metrics import BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS
+from hubbub.aggregator.publishing import publisher
 from hubbub.aggregator.publishing.answer_refresher import EstimateKeeper
 from hubbub.aggregator.publishing.estimates_table import EstimatesTable
 from hubbub.aggregator.publishing.otlp import collector
-from hubbub.aggregator.publishing.publisher import (
-    AlertPublisher,
-    DeliveryLog,
-    EpochPublisher,
-    Folder,
-    Sink,
-    webhook,
-)
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answer_store import AnswerStore
@@ -206,19 +199,21 @@ class _Service:
                 epochs=settings.kept_epochs,
             )
             loops.append(keeper.run)
-        sinks: list[Sink] = []
+        sinks: list[publisher.Sink] = []
         if settings.export_dir:
-            sinks.append(Folder(settings.export_dir))
+            sinks.append(publisher.Folder(settings.export_dir))
         if outlets.estimates:
             sinks.append(EstimatesTable(Place.of(outlets.estimates), query.collected))
         if outlets.otlp:
-            sinks.append(collector(outlets.otlp, DeliveryLog(server)))
+            sinks.append(collector(outlets.otlp, publisher.DeliveryLog(server)))
         if settings.webhook:
-            hook = webhook(settings.webhook, settings.webhook_secret, DeliveryLog(server))
+            hook = publisher.webhook(
+                settings.webhook, settings.webhook_secret, publisher.DeliveryLog(server)
+            )
             sinks.append(hook)
-            loops.append(AlertPublisher(query, hook).run)
+            loops.append(publisher.AlertPublisher(query, hook).run)
         if sinks:
-            loops.append(EpochPublisher(query, sinks).run)
+            loops.append(publisher.EpochPublisher(query, sinks).run)
         return loops
 
     async def run(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from hubbub.errors import MissingDependency
 from hubbub.errors.message_words import install_with, several, visible
+from hubbub.query_results import sentences
 from hubbub.query_results.answer_table import (
     Document,
     QueryName,
@@ -20,14 +21,6 @@ from hubbub.query_results.answer_table import (
     rows,
     table_rows,
     title,
-)
-from hubbub.query_results.sentences import (
-    association_sentence,
-    final_sentence,
-    judged_sentences,
-    percentile_sentences,
-    slice_sentences,
-    trend_sentences,
 )
 
 # A label is whole, in lines of so many letters; what fills pages is cut as tables cut it.
@@ -335,17 +328,20 @@ class Answer(Sequence[Row]):
         notes += document.get("notes", ())
         for name in ("sizes", "verdict"):
             notes += document.get(name, "").splitlines()
-        notes += percentile_sentences(document)
-        notes += trend_sentences(document)
+        notes += sentences.percentile_sentences(document)
+        notes += sentences.trend_sentences(document)
         if "association" in document:
-            notes += [association_sentence(document), *slice_sentences(document)]
+            notes += [
+                sentences.association_sentence(document),
+                *sentences.slice_sentences(document),
+            ]
         if judged := document.get("held_out"):
             level = f"{100 * document['confidence']:g}%"
             notes += [
                 f"{judged_sentence}, of {judged['reports']:,} people who did not train it"
-                for judged_sentence in judged_sentences(judged, level)
+                for judged_sentence in sentences.judged_sentences(judged, level)
             ]
-        return [*notes, *filter(None, [final_sentence(document)])]
+        return [*notes, *filter(None, [sentences.final_sentence(document)])]
 
 
 def _library(name: str, package: str = "") -> Any:

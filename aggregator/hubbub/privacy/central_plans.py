@@ -10,17 +10,8 @@ import numpy as np
 
 from hubbub.analysis.families import family_for
 from hubbub.analysis.strings.tree_search import detectable_share
+from hubbub.authoring.crowds import crowd_values
 from hubbub.authoring.crowds.crowd_metric_fields import NO_DUMMIES
-from hubbub.authoring.crowds.crowd_values import (
-    cell_variance,
-    noisy_mean,
-    noisy_parts,
-    planned_geometry,
-    planned_number,
-    planned_strings,
-    string_errors,
-    worst_variance,
-)
 from hubbub.authoring.crowds.crowd_vector_epsilon import planned_vectors
 from hubbub.catalog import Crowd
 from hubbub.catalog.crowds.central_conflicts import CROWD_TREE
@@ -136,12 +127,12 @@ def _string_ways(promise: Crowd, question: MetricDraft, _dummies: int | str) -> 
     accountant = ExactAccountant()
     for floor in _floors(central, promise.max_local_epsilon, margin=0.25):
         floored = replace(promise, max_local_epsilon=floor)
-        planned = planned_strings({"mechanism": AUTO}, floored, accountant)
+        planned = crowd_values.planned_strings({"mechanism": AUTO}, floored, accountant)
         width, hashes = int(planned.categories), planned.groups
         local = accountant.local_epsilon(floored, width, hashes)
         if not ways or local != ways[-1]["epsilon_local"]:
             crowd = crowd_of_promise(floored, width, local, hashes)
-            errors = string_errors(width, hashes, local, reports)
+            errors = crowd_values.string_errors(width, hashes, local, reports)
             ways.append(_crowd_way(f"crowd, {hashes} x {width:,} buckets", crowd, promise, errors))
     [best, *_] = plan(question, central, reports)
     alone_mechanism = build(best.mechanism, **best.parameters)
@@ -154,7 +145,7 @@ def _string_ways(promise: Crowd, question: MetricDraft, _dummies: int | str) -> 
 
     def tree_epsilon(cells: int) -> float:
         table = {"mechanism": CROWD_TREE, "cells": cells}
-        return planned_strings(table, promise, accountant).epsilon or promise.epsilon
+        return crowd_values.planned_strings(table, promise, accountant).epsilon or promise.epsilon
 
     tree = planned_tree(tree_epsilon)
     share = detectable_share(tree, reports)
@@ -165,7 +156,7 @@ def _part_ways(promise: Crowd, question: MetricDraft, dummies: int | str) -> Cen
     """Crowds with 2, 3 or all parts a report, and alone with 2; errors are of the first table."""
     sizes, ways = question.parts, list[Way]()
     if isinstance(dummies, str):
-        promise = noisy_parts(sizes, {}, promise, ExactAccountant(), dummies)
+        promise = crowd_values.noisy_parts(sizes, {}, promise, ExactAccountant(), dummies)
     # Only all parts together have dummies.
     promises = dict.fromkeys(range(2, min(len(sizes), 3) + 1), replace(promise, **NO_DUMMIES))
     if promise.noise:
@@ -173,7 +164,9 @@ def _part_ways(promise: Crowd, question: MetricDraft, dummies: int | str) -> Cen
     mechanisms = {}
     for number, ways_promise in promises.items():
         shape = {"sizes": sizes, "ways": number}
-        planned = planned_geometry(CROWD_PARTS, shape, {}, ways_promise, ExactAccountant())
+        planned = crowd_values.planned_geometry(
+            CROWD_PARTS, shape, {}, ways_promise, ExactAccountant()
+        )
         mechanism: Any = build(CROWD_PARTS, epsilon=planned.epsilon, **shape)
         mechanisms[number] = mechanism
         lies = even_lies(mechanism, mechanism.privacy_loss())
@@ -208,7 +201,7 @@ def _errors_of_tables(
     for ways in range(2, min(len(sizes), 4)):
         for parts in tables_of(len(sizes), ways):
             variances = [
-                cell_variance(mechanism, parts, share, promise.reports, noise_variance)
+                crowd_values.cell_variance(mechanism, parts, share, promise.reports, noise_variance)
                 for mechanism, noise_variance in ((mechanisms[ways], 0.0), joint)
                 for share in (0.0, 0.1)
             ]
@@ -283,8 +276,10 @@ def _crowd(promise: Crowd, question: MetricDraft, dummies: str) -> tuple[Crowd, 
         planned = planned_vectors(question.size, {}, promise, accountant)
         table = {"dimensions": question.size, "max_length": question.high}
     else:
-        promise = noisy_mean(table, promise, accountant, dummies) if dummies else promise
-        planned = planned_number(table, promise, accountant)
+        promise = (
+            crowd_values.noisy_mean(table, promise, accountant, dummies) if dummies else promise
+        )
+        planned = crowd_values.planned_number(table, promise, accountant)
     local = planned.epsilon or accountant.local_epsilon(promise, planned.categories)
     table.pop("mechanism", None)
     parameters = {**table, **planned.parameters, "epsilon": local}
@@ -294,7 +289,7 @@ def _crowd(promise: Crowd, question: MetricDraft, dummies: str) -> tuple[Crowd, 
         noise = ValueNoise(promise.noise, int(planned.categories), promise.sum_noise)
         name += f", {noise.each.reach} dummies a value, {noise.expected:,} in all"
         mechanism = build(planned.mechanism, **parameters)
-        stderr = sqrt(worst_variance(mechanism, promise)) / promise.reports
+        stderr = sqrt(crowd_values.worst_variance(mechanism, promise)) / promise.reports
     else:
         stderr = row(question, planned.mechanism, parameters, promise.reports).rare
     central = central_epsilon(crowd, promise.delta)

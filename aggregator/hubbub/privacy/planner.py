@@ -23,13 +23,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import binomial_tail, likely, pmf
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.joint_errors import coin_variances
-from hubbub.analysis.uncertainty.intervals import (
-    FALSE_DISCOVERY_RATE,
-    Tail,
-    difference_of,
-    fieller,
-    sampled,
-)
+from hubbub.analysis.uncertainty import intervals
 from hubbub.analysis.uncertainty.limit_search import crossing
 from hubbub.authoring.auto_mechanism import EQUAL
 from hubbub.errors import BadParameter
@@ -118,7 +112,7 @@ def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports
         total = np.full(1, max(squares) / reports)
     else:
         # `absent` has squares of all coordinates of 1 together, the most there are.
-        total = variances + sampled(even_shares, 1) / reports
+        total = variances + intervals.sampled(even_shares, 1) / reports
         total = errors.absent**2 if question.kind == "vector" else total
     population = float(np.sqrt(total.mean()))
     if question.kind in MEANS:
@@ -220,7 +214,7 @@ def moved_error(question: MetricDraft, plan_row: Row, effect: float) -> float:
     )
     values, shares = question.holding(0, share)
     coins = family_for(mechanism).expected(mechanism, values, shares, plan_row.reports).stderrs[0]
-    drawn = float(sampled(np.full(1, share), plan_row.reports)[0])
+    drawn = float(intervals.sampled(np.full(1, share), plan_row.reports)[0])
     return sqrt(float(coins) ** 2 + drawn)
 
 
@@ -322,7 +316,7 @@ def ratio_power(
         error = sqrt(max(float(covariance[1, 1]), _CUT**2))
         slope = float(covariance[0, 1]) / error
         own_error = sqrt(max(float(covariance[0, 0]) - slope**2, 0.0))
-        estimates, low, high = fieller(
+        estimates, low, high = intervals.fieller(
             ratio * denominator + slope * along + own_error * across,
             denominator + error * along,
             variance[:, None],
@@ -335,7 +329,7 @@ def ratio_power(
         arms.append(ends[:, np.isfinite(high)])
     control, moved = arms
     sides = np.repeat(control, moved.shape[1], axis=1), np.tile(moved, control.shape[1])
-    _, low, high = difference_of(np.stack(sides, axis=1), (0.0, most))
+    _, low, high = intervals.difference_of(np.stack(sides, axis=1), (0.0, most))
     return float(((low > 0) | (high < 0)).sum() / len(along) ** 2)
 
 
@@ -350,7 +344,7 @@ def _rest_even(share: float, value: Floats) -> Floats:
 
 def _detectable(question: MetricDraft, mechanism: Any, reports: float, place: int) -> float:
     """The share s of one value at which s = z(corrected) sigma(0) + z(95%) sigma(s)."""
-    corrected = _NORMAL.inv_cdf(1 - FALSE_DISCOVERY_RATE / question.size)
+    corrected = _NORMAL.inv_cdf(1 - intervals.FALSE_DISCOVERY_RATE / question.size)
     if tail := family_for(mechanism).tail(mechanism, int(reports)):
         return _smallest_share(mechanism.channel, int(reports), tail, corrected)
     power = _NORMAL.inv_cdf(CONFIDENCE)
@@ -373,7 +367,7 @@ def _detectable(question: MetricDraft, mechanism: Any, reports: float, place: in
     return current
 
 
-def _smallest_share(channel: Pure, reports: int, tail: Tail, corrected: float) -> float:
+def _smallest_share(channel: Pure, reports: int, tail: intervals.Tail, corrected: float) -> float:
     """The smallest detectable share, in whole reports, by the exact law of supports."""
     p, q = float(channel.p), float(channel.q)
     further = float(tail.reach(np.array([corrected]))[0]) * sqrt(reports * q * (1 - q))

@@ -6,14 +6,8 @@ from math import inf, sqrt
 from operator import attrgetter
 from typing import Any, Final
 
+from hubbub.aggregator.query import estimating
 from hubbub.aggregator.query.answer_types import Estimated, Shuffled
-from hubbub.aggregator.query.estimating import (
-    AnswerPlan,
-    EstimateQuery,
-    RangeEstimate,
-    percentiles_for,
-    ranks_for,
-)
 from hubbub.aggregator.query.funnel_and_retention_totals import figure_kind
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
@@ -36,7 +30,7 @@ _NO_MISTAKE: Final = (
 )
 
 
-def notes(plan: AnswerPlan, answer: Answer) -> list[str]:
+def notes(plan: estimating.AnswerPlan, answer: Answer) -> list[str]:
     """Sentences about what an answer does not show, or seems to show."""
     metric, sentences = plan.metric, list[str]()
     if answer.reports_asked:
@@ -203,17 +197,17 @@ _LATEST: Final = 253_402_300_799
 
 
 def whole_answer(
-    plan: AnswerPlan,
+    plan: estimating.AnswerPlan,
     envelope: Mapping[str, Any],
     selection: EpochSelection,
-    query: EstimateQuery,
-    estimate: RangeEstimate,
+    query: estimating.EstimateQuery,
+    estimate: estimating.RangeEstimate,
 ) -> Estimated:
     """The answer from totals, without the shuffler's terms; `envelope` has the common fields."""
     metric, answer = plan.metric, estimate.answer
     ranks = None if query.anytime else estimate.ranks
     if query.percentiles or query.below:
-        ranks = ranks_for(metric, query, ranks)
+        ranks = estimating.ranks_for(metric, query, ranks)
     only_below = query.below and not query.percentiles
     first_epoch, last_epoch = selection.epochs[0], selection.epochs[-1]
     lowest, highest = answer.span or (None, None)
@@ -243,7 +237,9 @@ def whole_answer(
         beginnings=list(answer.beginnings),
         likely=list(answer.likely),
         edges=list(edges),
-        percentiles=percentiles_of(ranks, percentiles_for(metric, query), answer.confidence)
+        percentiles=percentiles_of(
+            ranks, estimating.percentiles_for(metric, query), answer.confidence
+        )
         if ranks and not only_below
         else [],
         below=shares_below(ranks, query.below, answer.confidence) if ranks else [],

@@ -15,17 +15,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.families.tiers_and_rows import records
-from hubbub.analysis.uncertainty.intervals import (
-    FALSE_DISCOVERY_RATE,
-    Tail,
-    bisected,
-    difference_of,
-    end_of,
-    reach_of,
-    sampled,
-    selection_reach,
-    stand_out,
-)
+from hubbub.analysis.uncertainty import intervals
 from hubbub.analysis.uncertainty.tails import equal_chance_ends
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
@@ -61,7 +51,7 @@ def reach_of_worth(worth: Floats, parts: tuple[Floats, Floats]) -> Floats:
         return answer
     hidden_parts = parts[0][hidden], parts[1][hidden]
     # The largest support of such a distribution grows with the square.
-    _, answer[hidden] = bisected(
+    _, answer[hidden] = intervals.bisected(
         target,
         target + target**2,
         lambda middle: worth_of(middle, hidden_parts) < target,
@@ -144,10 +134,10 @@ def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[C
         scores = _scores(difference, stderr)
     p = 2 * ndtr(-np.abs(scores))
     # An interval with a higher confidence than the marks could contain 0 for a marked value.
-    changed = stand_out(p, min(FALSE_DISCOVERY_RATE, 1 - before.confidence))
+    changed = intervals.stand_out(p, min(intervals.FALSE_DISCOVERY_RATE, 1 - before.confidence))
     rises = difference >= 0
     if together:
-        reaches = np.full((2, len(p)), reach_of(before.confidence))
+        reaches = np.full((2, len(p)), intervals.reach_of(before.confidence))
     else:
         ends = _reaches(p, changed, before.confidence)
         reaches = np.where(rises, ends, ends[::-1])
@@ -186,8 +176,8 @@ def _reaches(p: Floats, changed: Mask, confidence: float) -> Floats:
     """
     shares = np.maximum(p.argsort(kind="stable").argsort() + 1, changed.sum()) / max(len(p), 1)
     far_reach = -ndtri((1 - confidence) * (1 - shares / 2))
-    far_reach[changed] = reach_of(confidence)
-    return np.array([selection_reach(shares, confidence), far_reach])
+    far_reach[changed] = intervals.reach_of(confidence)
+    return np.array([intervals.selection_reach(shares, confidence), far_reach])
 
 
 def _scores(differences: Floats, stderrs: Floats) -> Floats:
@@ -273,12 +263,14 @@ def _dummy_variance(share: Floats, figures: ValueEstimates) -> Floats:
     return number * covariance**2 + figures.noise_variance
 
 
-def _skew(figures: ValueEstimates) -> Tail | None:
+def _skew(figures: ValueEstimates) -> intervals.Tail | None:
     """The skewed tail of one side; None if symmetric (see `_dummy_variance`)."""
     return None if figures.tail is None or figures.tail.down else figures.tail
 
 
-def _equivalent_scores(scores: Floats, tails: Sequence[Tail | None], weights: Floats) -> Floats:
+def _equivalent_scores(
+    scores: Floats, tails: Sequence[intervals.Tail | None], weights: Floats
+) -> Floats:
     """Normal scores as improbable as the difference of sides with these tails.
 
     `weights` is how much of each tail is in the difference's, negative if opposite.
@@ -322,8 +314,8 @@ def _difference_ends(sides: _Sides, reaches: Floats) -> tuple[Floats, Floats]:
     elif not any(figures.count_law or _skew(figures) for figures, _, _ in sides.each):
         error = sides.absent, sides.growth, sides.curvature
         half_steps = np.array([[figures.step / 2] for figures, _, _ in sides.each])
-        low = end_of(sides.counts, *error, -downs) - half_steps
-        high = end_of(sides.counts, *error, ups) + half_steps
+        low = intervals.end_of(sides.counts, *error, -downs) - half_steps
+        high = intervals.end_of(sides.counts, *error, ups) + half_steps
     else:
         low, high = np.array(
             [
@@ -334,7 +326,7 @@ def _difference_ends(sides: _Sides, reaches: Floats) -> tuple[Floats, Floats]:
             ]
         ).transpose(1, 0, 2)
     counts = np.array([sides.estimates, low, high])
-    _, lows, highs = difference_of(counts / sides.reports, (0.0, 1.0))
+    _, lows, highs = intervals.difference_of(counts / sides.reports, (0.0, 1.0))
     return lows, highs
 
 
@@ -346,4 +338,4 @@ def _variance(answer: Answer) -> Floats:
         return coins
     low, high = answer.span if answer.span and answer.kind == "mean" else (0.0, 1.0)
     further = answer.place.drawn(answer.repeats) if answer.place else answer.repeats
-    return coins + (high - low) ** 2 * further * sampled(answer.places, answer.reports)
+    return coins + (high - low) ** 2 * further * intervals.sampled(answer.places, answer.reports)

@@ -9,16 +9,8 @@ from numpy.random import Generator
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.consistency import consistent_tables, consistent_triples
 from hubbub.analysis.estimators.fast_support_counts import supports_of
+from hubbub.analysis.families import draw_totals
 from hubbub.analysis.families.contract import NO_SUMS, BitSum, Expected, Family, support_deviations
-from hubbub.analysis.families.draw_totals import (
-    LARGEST,
-    QUICK,
-    Counts,
-    People,
-    check_size,
-    draw_points,
-    one_hot_chances,
-)
 from hubbub.analysis.families.listed_values import Listed
 from hubbub.analysis.families.tiers_and_rows import Columns, Tier
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -119,10 +111,12 @@ class Pairs(Family):
         """Every cell, as "theme=dark, country=de"."""
         return cell_names(values or (), mechanism.ways)
 
-    def draw(self, mechanism: PairedParts, people: People, rng: Generator) -> Counts:
-        large = sum(mechanism.cells) * mechanism.points > LARGEST
+    def draw(
+        self, mechanism: PairedParts, people: draw_totals.People, rng: Generator
+    ) -> draw_totals.Counts:
+        large = sum(mechanism.cells) * mechanism.points > draw_totals.LARGEST
         if large:  # report by report, as there are more chances than can be worked out
-            check_size(mechanism, int(people.counts.sum()) // QUICK)
+            draw_totals.check_size(mechanism, int(people.counts.sum()) // draw_totals.QUICK)
         groups = mechanism.groups
         sent = rng.multinomial(people.counts, np.full(groups, 1 / groups))
         places = [mechanism.places_of(value) for value in people.values]
@@ -134,10 +128,10 @@ class Pairs(Family):
             )
             if large:
                 planes = np.repeat(np.arange(size, dtype=np.int32), reports_by_cell)
-                cells[group] = draw_points(mechanism.response, planes, rng)
+                cells[group] = draw_totals.draw_points(mechanism.response, planes, rng)
                 continue
             for cell in np.flatnonzero(reports_by_cell).tolist():
-                chances = one_hot_chances(mechanism.response, cell)
+                chances = draw_totals.one_hot_chances(mechanism.response, cell)
                 cells[group] += rng.multinomial(reports_by_cell[cell], chances)
         return cells.reshape(-1)
 
@@ -157,7 +151,9 @@ class Pairs(Family):
         return mechanism.ways
 
 
-def _supports(mechanism: PairedParts, cells: Counts) -> tuple[Counts, Counts]:
+def _supports(
+    mechanism: PairedParts, cells: draw_totals.Counts
+) -> tuple[draw_totals.Counts, draw_totals.Counts]:
     """Number of reports that support each cell, and of those of its table."""
     table_cells = cells.reshape(mechanism.groups, -1)
     tables = zip(table_cells, mechanism.cells, strict=True)

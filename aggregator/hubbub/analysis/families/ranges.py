@@ -20,13 +20,7 @@ from hubbub.analysis.estimators.distribution import (
     smooth,
     unbiased,
 )
-from hubbub.analysis.families.contract import (
-    BitSum,
-    Expected,
-    Statistic,
-    report_growth,
-    support_deviations,
-)
+from hubbub.analysis.families import contract
 from hubbub.analysis.families.draw_totals import QUICK, Counts, People, check_size
 from hubbub.analysis.families.number_family import Numbers, people_variance_of, spread_of_variance
 from hubbub.analysis.families.tiers_and_rows import Columns, Tier
@@ -67,7 +61,7 @@ class Ranges(Numbers):
         between_people = squares @ estimates + 2 * np.linalg.norm(squares * stderrs)
         part = spread_of_variance(float(between_people) / n, middle, n)
         flat = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports)))
-        growth = report_growth(estimates, stderrs, flat, totals.reports)
+        growth = contract.report_growth(estimates, stderrs, flat, totals.reports)
         trials = max(totals.reports * mechanism.sampled // mechanism.buckets, 1)
         tail = pure_tail(Pure(mechanism.lie.complement.exact, mechanism.lie.exact), trials)
         error = np.sqrt([offsets @ offsets])
@@ -107,16 +101,18 @@ class Ranges(Numbers):
         """0 for independent answers about parts; 1 for windows, where nothing is known."""
         return 0.0 if isinstance(mechanism, BucketFlips) else 1.0
 
-    def sums(self, mechanism: Ranged, cells: Floats, totals: Totals) -> Iterator[BitSum]:
+    def sums(self, mechanism: Ranged, cells: Floats, totals: Totals) -> Iterator[contract.BitSum]:
         """Counts of each place of the line, or answers about each part or row."""
         if isinstance(mechanism, SquareWave):
             pure = Pure(mechanism.window.near, mechanism.window.far)
-            yield from support_deviations("place", cells, np.full_like(cells, totals.reports), pure)
+            yield from contract.support_deviations(
+                "place", cells, np.full_like(cells, totals.reports), pure
+            )
             return
         trials = cells.reshape(-1, 2).sum(axis=1)
         pure = Pure(mechanism.lie.complement.exact, mechanism.lie.exact)
         what = "bucket" if isinstance(mechanism, BucketFlips) else "row"
-        yield from support_deviations(what, cells[1::2], trials, pure)
+        yield from contract.support_deviations(what, cells[1::2], trials, pure)
 
     def estimates(self, mechanism: Ranged, totals: Totals) -> Floats:
         """For indices by least squares."""
@@ -126,19 +122,19 @@ class Ranges(Numbers):
 
     def expected(
         self, mechanism: Ranged, values: Sequence[object], shares: Floats, reports: float
-    ) -> Expected:
+    ) -> contract.Expected:
         if isinstance(mechanism, BucketFlips):
             return super().expected(mechanism, values, shares, reports)
         many_reports = 10**12
         cells = np.rint(chances(mechanism) @ shares * many_reports).astype(np.int64)
         _, stderrs = unbiased(mechanism, Totals(cells=cells.tolist(), reports=many_reports))
         errors: Floats = stderrs / many_reports * sqrt(many_reports / reports)
-        return Expected(errors, errors)
+        return contract.Expected(errors, errors)
 
-    def statistic(self, mechanism: Ranged, totals: Totals) -> Statistic:
+    def statistic(self, mechanism: Ranged, totals: Totals) -> contract.Statistic:
         cells = np.array(totals.cells, dtype=np.float64)
         change = 2 * mechanism.sampled if isinstance(mechanism, BucketFlips) else 2
-        return Statistic(
+        return contract.Statistic(
             numbers=cells, l1=change, l2=sqrt(change), unit=_matrix(self, mechanism), base=0.0
         )
 

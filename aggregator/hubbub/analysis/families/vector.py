@@ -10,17 +10,7 @@ from numpy.random import Generator
 
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.vector_book_errors import (
-    FEWER_ROUNDS,
-    ROUNDS,
-    BooksErrors,
-    books_at_once,
-    centre_square,
-    variance_by_books,
-    variance_less_known,
-    words_of,
-    words_of_each,
-)
+from hubbub.analysis.estimators import vector_book_errors
 from hubbub.analysis.families.contract import BitSum, Expected, Family, support_deviations
 from hubbub.analysis.families.draw_totals import Counts, People
 from hubbub.analysis.families.tiers_and_rows import Tier, reports_of, tier_scales
@@ -109,7 +99,10 @@ class Vectors(Family):
         if not all(0 <= target < mechanism.dimensions for target in targets):
             raise BadParameter(f"a target is not one of the {mechanism.dimensions} coordinates")
         words = np.concatenate(
-            [words_of(mechanism, number)[:, list(targets)] for number in range(mechanism.books)]
+            [
+                vector_book_errors.words_of(mechanism, number)[:, list(targets)]
+                for number in range(mechanism.books)
+            ]
         )
         return words.sum(axis=1) * scale_of(mechanism) / 2, len(targets) / 2
 
@@ -131,11 +124,11 @@ class Vectors(Family):
         weights = np.concatenate([shares * (1 + lengths), shares * (1 - lengths)]) / 2
         coins, pool = float(coin_variances.mean()), _pool(mechanism)
         if _is_removed(mechanism, coins):
-            shared = variance_less_known(
+            shared = vector_book_errors.variance_less_known(
                 mechanism, units, weights, pool=pool, coins=coins, reports=reports
             )
         else:
-            shared = variance_by_books(mechanism, units, weights, pool)
+            shared = vector_book_errors.variance_by_books(mechanism, units, weights, pool)
         none = np.full(mechanism.dimensions, _even(mechanism) / reports)
         # What is explained is the same part of every coordinate's variance, what is left as much;
         # of people who are unlike nothing is explained.
@@ -153,11 +146,11 @@ class Vectors(Family):
         books, places = drawn_words(mechanism, len(units), rng)
         cells = np.zeros((mechanism.books, mechanism.words), dtype=np.int64)
         order = np.argsort(books, kind="stable")
-        batch = books_at_once(mechanism)
+        batch = vector_book_errors.books_at_once(mechanism)
         for start in range(0, len(units), batch):
             block = order[start : start + batch]
             used, inverse = np.unique(books[block], return_inverse=True)
-            words = words_of_each(mechanism, used.tolist())[inverse]
+            words = vector_book_errors.words_of_each(mechanism, used.tolist())[inverse]
             ranks = np.argsort(-np.einsum("pd,pwd->pw", units[block], words), axis=1, kind="stable")
             np.add.at(cells, (books[block], ranks[np.arange(len(block)), places[block]]), 1)
         return cells.reshape(-1)
@@ -241,10 +234,10 @@ def _mean_and_variances(
     cells = np.array(totals.cells, dtype=np.float64).reshape(mechanism.books, mechanism.words)
     books = np.flatnonzero(cells.any(axis=1)).tolist()
     by_book, squares = np.zeros((len(books), size)), np.zeros(axes.shape[1])
-    batch = books_at_once(mechanism)
+    batch = vector_book_errors.books_at_once(mechanism)
     for start in range(0, len(books), batch):
         block = books[start : start + batch]
-        words = words_of_each(mechanism, block)
+        words = vector_book_errors.words_of_each(mechanism, block)
         by_book[start : start + batch] = np.einsum("bw,bwd->bd", cells[block], words)
         squares += np.einsum("bw,bwd->d", cells[block], (words @ axes) ** 2)
     scale = scale_of(mechanism)
@@ -287,10 +280,10 @@ def _less_books(
     if not _is_removed(mechanism, typical / n**2):
         return mean, coins + pool
     deviations = sums - sent[:, None] * raw
-    errors_of_books = BooksErrors(mechanism, numbers, sent, scale_of(mechanism))
+    errors_of_books = vector_book_errors.BooksErrors(mechanism, numbers, sent, scale_of(mechanism))
     means: list[Floats] = []
     coin_noise, mean_variance = coins, (typical + most) / n**2
-    rounds = FEWER_ROUNDS
+    rounds = vector_book_errors.FEWER_ROUNDS
     while len(means) < rounds:
         errors, unknown = errors_of_books.about(mean, mean_variance)
         apart = errors - sent @ errors / n
@@ -303,7 +296,7 @@ def _less_books(
         pool = np.clip(unexplained - coin_noise, least, max(least, most))
         mean_variance = float(coin_noise[:size].mean() + least) / n**2
         if least > _MATTERS * typical:
-            rounds = ROUNDS
+            rounds = vector_book_errors.ROUNDS
     return np.mean(means[1:][-2:], axis=0), coin_noise + pool
 
 
@@ -336,7 +329,7 @@ def scale_of(mechanism: VectorCodes) -> float:
 
 def _square(mechanism: VectorCodes, squares: Floats) -> Floats:
     """Mean square of a report's contribution to coordinates of its direction, from its centre."""
-    across = 1 - centre_square(mechanism)
+    across = 1 - vector_book_errors.centre_square(mechanism)
     return (across + (mechanism.along - 1) * squares) * _unit(mechanism)
 
 
@@ -354,7 +347,9 @@ def _pool(mechanism: VectorCodes) -> float:
     """Variance of the mean over the choice of books, if all people hold the same vector."""
     keep, near = float(mechanism.keep.exact), mechanism.near
     squares = keep**2 / near + (1 - keep) ** 2 / (mechanism.words - near)
-    return _unit(mechanism) * (squares - centre_square(mechanism)) / mechanism.books
+    return (
+        _unit(mechanism) * (squares - vector_book_errors.centre_square(mechanism)) / mechanism.books
+    )
 
 
 def unit_of(vectors: Floats, rng: Generator) -> Floats:

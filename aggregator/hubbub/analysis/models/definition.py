@@ -11,14 +11,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.errors import BadParameter
-from hubbub.mechanisms.gradient import (
-    CLIP,
-    ModelKind,
-    check_classes,
-    check_size,
-    contrasts,
-    dimensions_of,
-)
+from hubbub.mechanisms import gradient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +31,7 @@ class Model:
     """
 
     name: str
-    kind: ModelKind
+    kind: gradient.ModelKind
     epsilon: float
     columns: tuple[tuple[str, float, float], ...]
     range: tuple[float, float] = (0.0, 1.0)
@@ -49,15 +42,15 @@ class Model:
     rounds_each: int = 0
 
     def __post_init__(self) -> None:
-        check_size(len(self.columns), len(self.classes), self.kind)
-        check_classes(self.classes)
+        gradient.check_size(len(self.columns), len(self.classes), self.kind)
+        gradient.check_classes(self.classes)
         if self.rounds_each > self.rounds + 1:
             raise BadParameter(f"rounds_each {self.rounds_each} is outside [0, {self.rounds + 1}]")
 
     @property
     def dimensions(self) -> int:
         """Number of coordinates of a gradient."""
-        return dimensions_of(len(self.columns), len(self.classes))
+        return gradient.dimensions_of(len(self.columns), len(self.classes))
 
     @property
     def ends(self) -> tuple[Floats, Floats]:
@@ -73,7 +66,7 @@ _POINTS: Final = 2048
 _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 
 
-def foretold(kind: ModelKind, score: Floats) -> Floats:
+def foretold(kind: gradient.ModelKind, score: Floats) -> Floats:
     """Prediction for each score: a probability in (0, 1), or the score itself; same shape.
 
     For softmax, scores are of contrasts, shape (people, classes - 1), with a probability per class.
@@ -90,7 +83,7 @@ def foretold(kind: ModelKind, score: Floats) -> Floats:
     return 1 / (1 + np.exp(-np.clip(score, -_MAX_SCORE, _MAX_SCORE)))
 
 
-def settled(kind: ModelKind, score: Floats) -> Floats:
+def settled(kind: gradient.ModelKind, score: Floats) -> Floats:
     """Prediction of a model whose rounds have converged; shape as for `foretold`.
 
     For logistic models, residuals are clipped at 1/2. With s = 1/(1+exp(-score)) below 1/2, rounds
@@ -100,14 +93,14 @@ def settled(kind: ModelKind, score: Floats) -> Floats:
     """
     s = foretold(kind, score)
     if kind == "softmax":
-        parts = s * np.maximum(lengths_of(s) / CLIP[kind], 1.0)
+        parts = s * np.maximum(lengths_of(s) / gradient.CLIP[kind], 1.0)
         shares: Floats = parts / parts.sum(axis=1, keepdims=True)
         return shares
     if kind != "logistic":
         return s
     low = np.minimum(s, 1 - s)
-    chance = low / (low + CLIP["logistic"])
-    return np.where(s < CLIP["logistic"], chance, 1 - chance)
+    chance = low / (low + gradient.CLIP["logistic"])
+    return np.where(s < gradient.CLIP["logistic"], chance, 1 - chance)
 
 
 def lengths_of(chances: Floats) -> Floats:
@@ -119,7 +112,7 @@ def lengths_of(chances: Floats) -> Floats:
 
 def into_classes(rows: int) -> Floats:
     """Matrix from rows of weights to weights of classes, shape (rows, classes); 1 for one row."""
-    return np.array([[1.0]] if rows == 1 else contrasts(rows + 1))
+    return np.array([[1.0]] if rows == 1 else gradient.contrasts(rows + 1))
 
 
 @cache

@@ -23,15 +23,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.vector_book_errors import along_over_across, centre_square, words_of
 from hubbub.analysis.families.vector import books_variance, drawn_words, scale_of
-from hubbub.analysis.models.definition import (
-    Model,
-    foretold,
-    into_classes,
-    lengths_of,
-    normal_points,
-    root,
-    settled,
-)
+from hubbub.analysis.models import definition
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms.direction_pool import UNIT
 from hubbub.mechanisms.gradient import CLIP, ModelKind, longest
@@ -176,7 +168,7 @@ def variances_of(
             states[round_number].rate * CLIP[kind] * states[round_number].noise * memory
         ) ** 2 * share
         memory *= np.minimum(np.abs(1 - states[round_number].rate * slope * length * curved), 1.0)
-    into = into_classes(size // columns)
+    into = definition.into_classes(size // columns)
     mapping = np.tensordot(into.T, basis.reshape(size // columns, columns, size), axes=1)
     return mapping.reshape(-1, size) ** 2 @ variances
 
@@ -200,9 +192,11 @@ def _slope(kind: ModelKind, rows: Floats, outer: Floats, length: float) -> float
         return 1.0
     variances = length**2 * rows[:, :-1] @ outer[:-1, :-1] @ rows[:, :-1].T
     if kind == "softmax":
-        return _slope_of_classes(rows[:, -1] + normal_points(len(rows)) @ root(variances))
+        return _slope_of_classes(
+            rows[:, -1] + definition.normal_points(len(rows)) @ definition.root(variances)
+        )
     normal = np.array([NormalDist().inv_cdf((point + 0.5) / _PARTS) for point in range(_PARTS)])
-    s = foretold(kind, rows[0, -1] + sqrt(max(float(variances[0, 0]), 0.0)) * normal)
+    s = definition.foretold(kind, rows[0, -1] + sqrt(max(float(variances[0, 0]), 0.0)) * normal)
     return float((s * (1 - s) / (1 + 2 * np.minimum(s, 1 - s))).mean())
 
 
@@ -211,10 +205,10 @@ def _slope_of_classes(score: Floats) -> float:
 
     The eigenvalues of the curvature are this trace times those of the directions' outer product.
     """
-    s, chance = foretold("softmax", score), settled("softmax", score)
+    s, chance = definition.foretold("softmax", score), definition.settled("softmax", score)
     square = (s**2).sum(axis=1, keepdims=True)
     cube = (s**3).sum(axis=1, keepdims=True)
-    lengths = np.maximum(lengths_of(s), CLIP["softmax"])
+    lengths = np.maximum(definition.lengths_of(s), CLIP["softmax"])
     # A clipped direction only turns: J = diag(s) - s s' has no part along the residual r.
     derivatives = (cube - 2 * s**2 + s - (square - s) ** 2) / lengths**2
     clipped = CLIP["softmax"] / lengths * (1 - square - derivatives)
@@ -283,7 +277,7 @@ def deal(people: int, rounds: int) -> Iterator[slice]:
     yield from (slice(a, b) for a, b in pairwise(ends))
 
 
-def learn(model: Model, people: int, codes: VectorCodes, means: Means) -> Learned:
+def learn(model: definition.Model, people: int, codes: VectorCodes, means: Means) -> Learned:
     """Learns a model from this number of people; `means` returns each round's moments."""
     rounds = model.rounds or rounds_for(people, codes.squared_error)
     untaught = np.zeros(model.dimensions)
@@ -368,12 +362,14 @@ def gradients(kind: ModelKind, columns: Floats, labels: Floats, weights: Floats)
     score = columns @ weights.reshape(-1, columns.shape[1]).T
     lengths = np.linalg.norm(columns, axis=1, keepdims=True)
     if kind == "softmax":
-        errors = foretold(kind, score)
+        errors = definition.foretold(kind, score)
         errors[np.arange(len(errors)), labels.astype(int)] -= 1
         errors /= np.maximum(np.linalg.norm(errors, axis=1, keepdims=True), CLIP[kind])
-        residual = errors @ into_classes(score.shape[1]).T
+        residual = errors @ definition.into_classes(score.shape[1]).T
     else:
-        residual = np.clip((foretold(kind, score) - labels[:, None]) / CLIP[kind], -1.0, 1.0)
+        residual = np.clip(
+            (definition.foretold(kind, score) - labels[:, None]) / CLIP[kind], -1.0, 1.0
+        )
     result: Floats = (residual[:, :, None] * (columns / lengths)[:, None, :]).reshape(
         len(labels), -1
     )
@@ -385,7 +381,7 @@ def scores(kind: ModelKind, columns: Floats, weights: Floats) -> Floats:
 
     For softmax, a probability of each class; shape (people, classes).
     """
-    return settled(kind, linear(kind, columns, weights))
+    return definition.settled(kind, linear(kind, columns, weights))
 
 
 def linear(kind: ModelKind, columns: Floats, weights: Floats) -> Floats:

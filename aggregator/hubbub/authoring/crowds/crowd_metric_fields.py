@@ -4,23 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from hubbub.authoring.crowds import crowd_values
 from hubbub.authoring.crowds.accountant import Accountant, Planned
-from hubbub.authoring.crowds.crowd_values import (
-    noisy_mean,
-    noisy_parts,
-    planned_geometry,
-    planned_number,
-    planned_strings,
-)
 from hubbub.authoring.crowds.crowd_vector_epsilon import planned_vectors
-from hubbub.catalog.crowds.central_conflicts import (
-    CROWD_NUMBERS,
-    CROWD_STRINGS,
-    CROWD_TREE,
-    DUMMIES_OF_EPOCHS,
-    DUMMIES_OF_LISTED,
-    DUMMIES_OF_ONE,
-)
+from hubbub.catalog.crowds import central_conflicts
 from hubbub.catalog.crowds.crowd import (
     CROWD_LISTED,
     CROWD_MEANS,
@@ -65,9 +52,9 @@ def crowd_mechanisms(table: Mapping[str, Any]) -> tuple[str, ...]:
         return (kind_mechanisms,)
     match table.get("domain"):
         case "number":
-            return CROWD_NUMBERS
+            return central_conflicts.CROWD_NUMBERS
         case "string":
-            return CROWD_STRINGS, CROWD_TREE
+            return central_conflicts.CROWD_STRINGS, central_conflicts.CROWD_TREE
         case _:
             return (CROWD_LISTED,)
 
@@ -135,15 +122,17 @@ def _plan_table(
     if "sizes" in shape:
         noisy = promise.noise or table.get("dummies") == NOISE
         ways = shape.get("ways", len(shape["sizes"]) if noisy else 2)
-        planned = planned_geometry(CROWD_PARTS, {**shape, "ways": ways}, table, promise, accountant)
+        planned = crowd_values.planned_geometry(
+            CROWD_PARTS, {**shape, "ways": ways}, table, promise, accountant
+        )
         return replace(planned, parameters={"ways": ways} if noisy and "ways" not in shape else {})
     if "dimensions" in shape:
         return planned_vectors(shape["dimensions"], table, promise, accountant)
     if "categories" in shape:
         return Planned(mechanism=CROWD_LISTED, parameters={}, categories=shape["categories"])
     if table["domain"] == "string":
-        return planned_strings(table, promise, accountant)
-    return planned_number(table, promise, accountant)
+        return crowd_values.planned_strings(table, promise, accountant)
+    return crowd_values.planned_number(table, promise, accountant)
 
 
 def _with_dummies(
@@ -158,17 +147,17 @@ def _with_dummies(
     by_devices = word == DEVICES
     of_each_epoch = word in (AUTO, DEVICES) and promise.epochs > 1
     if of_each_epoch or (by_devices and table.get("rolling") is True):
-        complain("dummies", _OF_EACH if of_each_epoch else DUMMIES_OF_EPOCHS)
+        complain("dummies", _OF_EACH if of_each_epoch else central_conflicts.DUMMIES_OF_EPOCHS)
         return replace(promise, **NO_DUMMIES)
     of_mean = table.get("domain") == "number" and table["mechanism"] in (AUTO, *CROWD_MEANS)
     noise_alone = (of_mean or sizes) and word in (None, AUTO, NOISE) and not promise.dummies_each
     dummy_fields = [name for name in _DUMMIES if table.get(name)]
     if dummy_fields and categories is None and not noise_alone:
         for name in dummy_fields:
-            complain(name, DUMMIES_OF_LISTED)
+            complain(name, central_conflicts.DUMMIES_OF_LISTED)
         return replace(promise, **NO_DUMMIES)
     if promise.dummies_each and word and not by_devices:
-        complain("dummies_each", DUMMIES_OF_ONE)
+        complain("dummies_each", central_conflicts.DUMMIES_OF_ONE)
         return replace(promise, dummies_each=0.0)
     noisy = _may_be_noise(table)
     written_noise = promise.dummies_each if by_devices else promise.noise
@@ -176,7 +165,7 @@ def _with_dummies(
         return promise
     if categories:
         return accountant.padded(promise, categories, word, noisy=noisy)
-    return noisy_mean(table, promise, accountant, word)
+    return crowd_values.noisy_mean(table, promise, accountant, word)
 
 
 def _may_be_noise(table: Mapping[str, Any]) -> bool:
@@ -199,4 +188,4 @@ def _parts_with_dummies(
         return replace(promise, **NO_DUMMIES)
     if promise.noise or not _may_be_noise(table) or word not in (AUTO, NOISE):
         return promise
-    return noisy_parts(sizes, table, promise, accountant, word)
+    return crowd_values.noisy_parts(sizes, table, promise, accountant, word)
