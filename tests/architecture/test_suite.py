@@ -265,9 +265,7 @@ def test_a_run_removes_the_callers_environment_variables() -> None:
     assert caller == {**environment, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def test_the_cost_of_a_test_that_replaces_paths_is_measured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_test_that_replaces_paths_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "stat", None)
     assert processor_seconds() > 0
 

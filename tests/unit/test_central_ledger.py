@@ -28,6 +28,8 @@ from tests.support.crowds import crowd_in
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 
+pytestmark = pytest.mark.slow
+
 CATALOG = catalog_toml(
     metric_toml(
         "crowded",
@@ -60,7 +62,6 @@ def device(metrics: dict[str, Metric]) -> Callable[[State, int], Client]:
     return client_on
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["memory", "folder"])
 def test_a_device_counts_local_and_central_loss_and_stops_at_either_limit(
     kind: str,
@@ -95,7 +96,6 @@ def test_a_device_counts_local_and_central_loss_and_stops_at_either_limit(
     assert in_json["crowded"]["central"] == 3.0
 
 
-@pytest.mark.slow
 def test_the_ledger_never_counts_less_than_the_exact_account(
     metrics: dict[str, Metric],
 ) -> None:
@@ -151,7 +151,6 @@ def test_a_limit_without_an_effect_is_refused(metrics: dict[str, Metric]) -> Non
         promised_catalog_of(CATALOG.replace("= 3.5", "= 0.5"))
 
 
-@pytest.mark.slow
 def test_the_card_shows_both_losses_within_the_limit() -> None:
     catalog = promised_catalog_of(CATALOG)
     privacy_card = metric_card(catalog.metrics["crowded"])
@@ -164,7 +163,6 @@ def test_the_card_shows_both_losses_within_the_limit() -> None:
     assert central["month"] == central["year"] <= 3.5, "three reports at most, ever"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["memory", "folder"])
 def test_a_person_sets_a_maximum_of_local_and_central_epsilon(
     kind: str, device: Callable[[State, int], Client], metrics: dict[str, Metric], tmp_path: Path
@@ -198,7 +196,6 @@ def test_a_person_sets_a_maximum_of_local_and_central_epsilon(
         client.prefer(1.0, max_local=-1)
 
 
-@pytest.mark.slow
 def test_preferences_survive_loss_of_the_state_and_the_stricter_holds(
     device: Callable[[State, int], Client], tmp_path: Path
 ) -> None:

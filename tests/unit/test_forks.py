@@ -17,7 +17,10 @@ from tests.support.programs import run_program
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork"),
+]
 
 APP = """
 import json, os, sys, time, warnings
@@ -69,7 +72,6 @@ def _run(signed: Signed, folder: Path, hold: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("hold", ["none", "30"])
-@pytest.mark.slow
 def test_a_child_repeats_no_coin_and_sends_nothing_of_its_parents(
     signed: Signed, tmp_path: Path, hold: str
 ) -> None:
@@ -84,7 +86,6 @@ def test_a_child_repeats_no_coin_and_sends_nothing_of_its_parents(
     assert not list((tmp_path / "state").glob("*.journal"))
 
 
-@pytest.mark.slow
 def test_a_child_shares_its_parents_permanent_response(signed: Signed, tmp_path: Path) -> None:
     """Same device, same secret: one cohort, one permanent response."""
     output = _run(signed, tmp_path / "state", "none")
@@ -119,7 +120,6 @@ assert client.close(900)
 """
 
 
-@pytest.mark.slow
 def test_a_child_whose_parent_has_used_grpc_leaves_its_reports_to_it(tmp_path: Path) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
     with FakeServer() as nobody:
@@ -164,7 +164,6 @@ assert Client.from_bundle(sys.argv[1], **start).close(900)  # what the killed on
 """
 
 
-@pytest.mark.slow
 def test_a_child_of_an_unseen_fork_starts_again(signed: Signed, tmp_path: Path) -> None:
     with http_shuffler() as server:
         arguments = [str(signed.path), str(tmp_path / "state"), server.address]
@@ -200,7 +199,6 @@ other.join()
 """
 
 
-@pytest.mark.slow
 def test_a_child_starts_its_client_although_its_parent_was_starting_one(
     signed: Signed, tmp_path: Path
 ) -> None:
