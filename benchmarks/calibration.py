@@ -17,7 +17,7 @@ from scipy.special import ndtri
 from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.families import draw
 from tests.statistics.calibration import SETTINGS
-from tests.statistics.calibration.listed import LISTS
+from tests.statistics.calibration.listed import LIST_CASES
 from tests.statistics.calibration.shapes import built
 from tests.statistics.calibration.statement import Measured, measure
 
@@ -90,7 +90,7 @@ def widths() -> Iterator[tuple[str, ...]]:
     Simultaneous: 1 - .05 / m each, of all (Bonferroni).
     """
     chance = np.random.default_rng(1)
-    for name, epsilon, size, people, shape, shape_label in LISTS:
+    for name, epsilon, size, people, shape, shape_label in LIST_CASES:
         mechanism, true_counts = built(name, epsilon, size), shape(size, people)
         names = [str(value) for value in range(size)]
         first, standing = _Widths([], [], []), _Widths([], [], [])

@@ -59,11 +59,11 @@ def test_every_interface_shows_line_step_and_weekdays(
         assert response["false_alarm"] == 0.01
         assert [effect > 0 for effect in series["weekdays"]] == [False] * 5 + [True] * 2
         truth = [_counts_on(day)[1] / 2000 for day in range(DAYS)]
-        hits = [
+        covered = [
             point["line_low"] <= true <= point["line_high"]
             for point, true in zip(points, truth, strict=True)
         ]
-        assert sum(hits) >= 0.8 * DAYS
+        assert sum(covered) >= 0.8 * DAYS
         assert all(
             point["line_high"] - point["line_low"] < point["high"] - point["low"]
             for point in points

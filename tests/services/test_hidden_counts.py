@@ -316,7 +316,7 @@ def test_an_attacker_with_all_counts_and_connection_times_guesses_the_metric_at_
         await server.execute([("FLUSHDB",)])
         pool, guesser = Pool(server), Random(1)
         counts = ShownCounts(pool, lambda: streams, development=development)
-        service, hits = OperatorService(counts), 0
+        service, right_guesses = OperatorService(counts), 0
         before: dict[str, dict[str, int]] = {}
         for number, name in enumerate(reported, 1):
             await pool.add({Window(name, window_of_today().epoch): sealed_reports(1)})
@@ -327,10 +327,10 @@ def test_an_attacker_with_all_counts_and_connection_times_guesses_the_metric_at_
             if not development:
                 assert status.total["acknowledged"] == number, "operators see all of it at once"
             grew = [stream for stream in NAMES if by_stream.get(stream) != before.get(stream)]
-            hits += guesser.choice(grew or NAMES) == name
+            right_guesses += guesser.choice(grew or NAMES) == name
             before = by_stream
         await server.close()
-        return hits
+        return right_guesses
 
     chance, sigma = 240 / 6, (240 / 6 * 5 / 6) ** 0.5
     assert abs(asyncio.run(right_guesses(development=False)) - chance) <= 3 * sigma

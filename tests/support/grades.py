@@ -17,7 +17,7 @@ class Grade(ValueKind):
 
     ONE_TEXT: ClassVar[bool] = False
     TAKES_OTHER: ClassVar[bool] = False
-    LISTS: ClassVar[str] = "grades"
+    NAME_OF_VALUES: ClassVar[str] = "grades"
     PYTHON: ClassVar[str] = "str"
 
     def spelled(self, table: dict[str, Any], _wrong: Complain) -> dict[str, Any]:

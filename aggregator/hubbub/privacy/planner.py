@@ -374,8 +374,10 @@ def _smallest_share(channel: Pure, reports: int, tail: intervals.Tail, corrected
     passing = floor(reports * q + further) + 1
 
     def chance(count: int) -> float:
-        hits = likely(count, p, _CUT)
-        return float(pmf(hits, count, p) @ binomial_tail(passing - 1 - hits, reports - count, q))
+        counts = likely(count, p, _CUT)
+        return float(
+            pmf(counts, count, p) @ binomial_tail(passing - 1 - counts, reports - count, q)
+        )
 
     if chance(reports) < CONFIDENCE:
         return inf

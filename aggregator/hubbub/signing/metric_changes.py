@@ -132,7 +132,7 @@ def why_not_grown(before: Metric | None, metric: Metric) -> str:
     if not is_list(before):
         # What is listed beside each other: of a table its cells, of a number its ranges.
         list_kind = "edges" if before.edges else "parts" if before.parts else ""
-        list_kind = list_kind or before.value_kind.LISTS
+        list_kind = list_kind or before.value_kind.NAME_OF_VALUES
         longer = set(before.values) < set(metric.values) or list_kind == "parts"
         return f" (values can only be appended to plain lists, not to {list_kind})" * longer
     if gone := len(set(before.values) - set(metric.values)):

@@ -135,11 +135,11 @@ class PrivSet(pure_protocols.PureMechanism[int]):
         self.check(value)
         hit_chance, missed = self._chances()
         size = value.bit_count()
-        hits = sum(1 for cell in cells if cell < self.categories and value >> cell & 1)
+        set_cells = sum(1 for cell in cells if cell < self.categories and value >> cell & 1)
         if size <= self.most:
-            hits += sum(1 for cell in cells if self.categories <= cell < self._fill_end(size))
-            return hit_chance if hits else missed
-        miss = Fraction(comb(size - hits, self.most), comb(size, self.most))
+            set_cells += sum(1 for cell in cells if self.categories <= cell < self._fill_end(size))
+            return hit_chance if set_cells else missed
+        miss = Fraction(comb(size - set_cells, self.most), comb(size, self.most))
         return hit_chance * (1 - miss) + missed * miss
 
     def randomize(self, value: int, source: BitSource) -> bytes:

@@ -96,20 +96,20 @@ class Comparison:
     """Accumulates how intervals and estimates compare with the truth."""
 
     rows: int = 0
-    hits: int = 0
+    covered: int = 0
     squares: float = 0.0
 
     def add(self, true: float, low: float, high: float, estimate: float | None = None) -> None:
         """Adds an interval, and optionally an estimate."""
         self.rows += 1
-        self.hits += low <= true <= high
+        self.covered += low <= true <= high
         if estimate is not None:
             self.squares += (estimate - true) ** 2
 
     @property
     def coverage(self) -> float | None:
         """Part of the intervals that contain the truth; None without intervals."""
-        return self.hits / self.rows if self.rows else None
+        return self.covered / self.rows if self.rows else None
 
     @property
     def rms_error(self) -> float | None:

@@ -41,7 +41,7 @@ ORDER = mistake("95% sure of their order, and wrong", 0.05, ("TopList.order_conf
 ODD = mistake("honest reports called odd (p <= .05)", 0.05, ("Estimated.honest_p_value",))
 FINDING = mistake("a finding against honest reports", 0.0, ("Estimated.findings",))
 
-LISTS: Sequence[tuple[str, float, int, int, Shape, str]] = [
+LIST_CASES: Sequence[tuple[str, float, int, int, Shape, str]] = [
     ("unary.oue", 1.0, 1000, 6000, equal, "equal"),
     ("unary.oue", 1.0, 1000, 6000, zipf, "Zipf"),
     ("unary.oue", 1.0, 100, 10_000, equal, "equal"),
@@ -216,7 +216,7 @@ SETTINGS: Sequence[Setting] = [
             40 if size >= 1000 else 120,
             partial(_list, built(name, epsilon, size), shape(size, people)),
         )
-        for name, epsilon, size, people, shape, label in LISTS
+        for name, epsilon, size, people, shape, label in LIST_CASES
     ),
     *(
         Setting(

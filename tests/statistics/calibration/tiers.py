@@ -91,7 +91,7 @@ def _true_counts(name: str, share: float) -> list[int]:
     return counts if name == "rr" else [*counts, 0, 0]
 
 
-LISTS = (
+LIST_CASES = (
     ("rr", 8.0, 1.0, 0.5, 0.5),
     ("rr", 4.0, 0.5, 0.9, 0.1),
     ("grr", 4.0, 1.0, 0.5, 0.3),
@@ -137,7 +137,7 @@ SETTINGS: Sequence[Setting] = [
             ),
         )
         for label, once, runs in (("", _value, 200), ("two epochs of ", _unchanged_population, 120))
-        for name, large, small, smaller, share in LISTS
+        for name, large, small, smaller, share in LIST_CASES
     ),
     *(
         Setting(

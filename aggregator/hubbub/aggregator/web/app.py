@@ -24,7 +24,7 @@ from hubbub.aggregator.web.login_routes import LOGIN
 from hubbub.aggregator.web.parameters import Candidates, Questions, needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
 from hubbub.aggregator.web.prometheus_estimates import exposition
-from hubbub.aggregator.web.publisher_routes import LISTS, MARKS, RELEASES
+from hubbub.aggregator.web.publisher_routes import CANDIDATE_LISTS, MARKS, RELEASES
 from hubbub.aggregator.web.query_routes import MODELS, QUESTIONS
 from hubbub.errors import ServiceUnavailable
 from hubbub.errors.address_checks import is_loopback
@@ -69,7 +69,7 @@ def make_app(
     app.state.pages, app.state.body_turns = _PAGES, Turns()
     app.state.reached = Reached("", access.asks, settings.command)
     app.state.requests = Counter[int]()
-    for routes in (QUESTIONS, LISTS, MARKS, MODELS, RELEASES, LOGIN, _OWN):
+    for routes in (QUESTIONS, CANDIDATE_LISTS, MARKS, MODELS, RELEASES, LOGIN, _OWN):
         app.routes.extend(routes.routes)  # include_router builds each of them again, in .2 s
     pages = Path(str(files("hubbub.aggregator.web") / "pages"))
     app.mount("/static", StaticFiles(directory=pages))

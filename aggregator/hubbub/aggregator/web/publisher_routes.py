@@ -156,7 +156,7 @@ MarkOf = Annotated[
         description="metric of the mark, if several metrics have a mark of this name",
     ),
 ]
-LISTS: Final = APIRouter(
+CANDIDATE_LISTS: Final = APIRouter(
     prefix="/v1/candidates", responses=PROBLEMS, dependencies=[needs("viewer")]
 )
 """The routes for saved lists of candidates."""
@@ -180,20 +180,20 @@ class ListPage:
     lists: list[SavedList]
 
 
-@LISTS.get("", name="every")
+@CANDIDATE_LISTS.get("", name="every")
 async def every_list(engine: Questions) -> ListPage:
     """Returns all saved lists, without their strings."""
     return ListPage(await engine.lists.saved())
 
 
-@LISTS.get("/{name}")
+@CANDIDATE_LISTS.get("/{name}")
 async def one_list(engine: Questions, name: ListName) -> CandidateList:
     """Returns the strings of one list."""
     strings = await engine.lists.find(name)
     return CandidateList(name, len(strings), list(strings))
 
 
-@LISTS.put("/{name}", openapi_extra=OPENAPI, name="save")
+@CANDIDATE_LISTS.put("/{name}", openapi_extra=OPENAPI, name="save")
 async def save_list(
     engine: Questions, who: Who, name: ListName, body: CandidatesBody, *, add: Add = False
 ) -> SavedList:
@@ -202,7 +202,7 @@ async def save_list(
     return await engine.lists.save(name, body.candidates, add=add)
 
 
-@LISTS.delete("/{name}", status_code=204, name="remove")
+@CANDIDATE_LISTS.delete("/{name}", status_code=204, name="remove")
 async def remove_list(engine: Questions, who: Who, name: ListName) -> None:
     """Deletes a list. For publishers."""
     who.check("publisher")

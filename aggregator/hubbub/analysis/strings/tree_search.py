@@ -40,9 +40,9 @@ class RareHits:
 
     def __init__(self, by_chance: float) -> None:
         by_chance = max(by_chance, _FEWEST)
-        hits = by_chance + _STEPS * np.sqrt(by_chance)
+        counts = by_chance + _STEPS * np.sqrt(by_chance)
         # Chance of at least that many hits, interpolated between whole numbers.
-        chance = np.minimum(gammainc(hits, by_chance), 0.5)
+        chance = np.minimum(gammainc(counts, by_chance), 0.5)
         usable = chance > _RAREST
         self._scores = _STEPS[usable]
         self._sure = np.minimum(-ndtri(chance[usable]), self._scores)
@@ -398,8 +398,8 @@ def _confirmed_strings(places: Places, nodes: Sequence[tuple[int, _Node]]) -> It
     all_groups = np.arange(tree.groups)
     for level in {level for level, _ in nodes}:
         is_at_level = np.array([node_level == level for node_level, _ in nodes])
-        hits = places.by_chance(places.groups_of(level + 1, tree.jobs - 1))
-        cuts[is_at_level] = hits.scores(cuts[is_at_level])
+        random_hits = places.by_chance(places.groups_of(level + 1, tree.jobs - 1))
+        cuts[is_at_level] = random_hits.scores(cuts[is_at_level])
     for index in np.argsort(-scores, kind="stable").tolist():
         level, bits = nodes[index][0], nodes[index][1].bits
         spelled = tree.read(bits)

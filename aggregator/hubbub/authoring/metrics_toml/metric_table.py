@@ -257,7 +257,7 @@ def _central(
         tables_by_kind: dict[str, dict[str, Any]] = {
             "listed values": {},
             "parts": {"parts": {}},
-            **{kind.LISTS: {"kind": name} for name, kind in KINDS.items() if kind.CROWD},
+            **{kind.NAME_OF_VALUES: {"kind": name} for name, kind in KINDS.items() if kind.CROWD},
             "strings": {"domain": "string"},
             "numbers": {"domain": "number"},
         }

@@ -106,8 +106,8 @@ def attack(
     best = Attacked(-inf, -inf, "nothing")
     for first, other, sign in ((0, 1, 1), (1, 0, -1)):
         event, label = _choose(views[first][:half], views[other][:half], sign, alarm / 4)
-        hits, others = (sum(map(event, views[place][half:])) for place in (first, other))
-        lower = _bound(hits, others, half, alarm / 4)
+        count, other_count = (sum(map(event, views[place][half:])) for place in (first, other))
+        lower = _bound(count, other_count, half, alarm / 4)
         likely = min(round(half / 2), round(half * min(1.0, exp(-claim))))
         reach = _bound(min(half, round(likely * exp(claim))), likely, half, alarm / 4)
         if lower > best.lower:
@@ -137,11 +137,11 @@ def _choose(
     options: list[tuple[float, Event, str]] = []
     for trait in counts.keys() | other_counts.keys():
         name = trait if isinstance(trait, str) else f"one {trait[0]}"
-        hits, others = counts[trait], other_counts[trait]
+        count, other_count = counts[trait], other_counts[trait]
         for present, prefix in ((True, ""), (False, "not ")):
-            bound = _bound(hits, others, half, alarm)
+            bound = _bound(count, other_count, half, alarm)
             options.append((bound, partial(_has, trait=trait, present=present), prefix + name))
-            hits, others = half - hits, half - others
+            count, other_count = half - count, half - other_count
     scores = sorted(sign * view["score"] for view in (*first, *other))
     for cut in sorted({scores[i] for i in range(0, 2 * half, max(1, half // _THRESHOLDS))}):
         passing = partial(_passes, sign=sign, cut=cut)
@@ -151,11 +151,11 @@ def _choose(
     return best[1], best[2]
 
 
-def _bound(hits: int, other: int, trials: int, alarm: float) -> float:
+def _bound(count: int, other: int, trials: int, alarm: float) -> float:
     """Log of the lowest probability of the event divided by the highest of the other."""
-    if not hits:
+    if not count:
         return -inf
-    lowest = float(betaincinv(hits, trials - hits + 1, alarm))
+    lowest = float(betaincinv(count, trials - count + 1, alarm))
     highest = float(betaincinv(other + 1, trials - other, 1 - alarm)) if other < trials else 1.0
     return log(lowest / highest) if lowest > 0 else -inf
 
@@ -279,10 +279,10 @@ def attack_epochs(
         other_passed = _passed_counts(other[:half], thresholds)
         cut = thresholds[[int(np.argmax(_bounds(passed, other_passed, half, delta, alarm / 4)))]]
         trials = len(first) - half
-        hits, others = _passed_counts(first[half:], cut), _passed_counts(other[half:], cut)
-        lower = float(_bounds(hits, others, trials, delta, alarm / 4)[0])
-        reached = np.minimum(trials, np.round(trials * delta + exp(claim) * others))
-        reach = float(_bounds(reached, others, trials, delta, alarm / 4)[0])
+        count, other_count = _passed_counts(first[half:], cut), _passed_counts(other[half:], cut)
+        lower = float(_bounds(count, other_count, trials, delta, alarm / 4)[0])
+        reached = np.minimum(trials, np.round(trials * delta + exp(claim) * other_count))
+        reach = float(_bounds(reached, other_count, trials, delta, alarm / 4)[0])
         if lower > best.lower:
             best = Attacked(lower, reach, event)
     return best

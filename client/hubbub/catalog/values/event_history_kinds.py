@@ -147,7 +147,7 @@ class Funnel(PastKind):
     """Steps in order; the value of an epoch is the furthest one."""
 
     COUNTS: ClassVar[bool] = True
-    LISTS: ClassVar[str] = "steps"
+    NAME_OF_VALUES: ClassVar[str] = "steps"
     NOT_ITS: ClassVar[Mapping[str, str]] = reasons_without("steps")
     FIELD: ClassVar[tuple[str, Entry] | None] = ("steps", STEPS)
 
@@ -174,7 +174,7 @@ class Activity(PastKind):
     VALUELESS: ClassVar[bool] = True
     PYTHON: ClassVar[str] = "None"
     TYPESCRIPT: ClassVar[str] = "undefined"
-    LISTS: ClassVar[str] = "days of use"
+    NAME_OF_VALUES: ClassVar[str] = "days of use"
 
     def base_values(self, written: None) -> tuple[str, ...]:
         return _VALUES
@@ -211,7 +211,7 @@ class Retention(PastKind):
     VALUELESS: ClassVar[bool] = True
     PYTHON: ClassVar[str] = "None"
     TYPESCRIPT: ClassVar[str] = "undefined"
-    LISTS: ClassVar[str] = "weeks"
+    NAME_OF_VALUES: ClassVar[str] = "weeks"
     NOT_ITS: ClassVar[Mapping[str, str]] = reasons_without("weeks")
     FIELD: ClassVar[tuple[str, Entry] | None] = ("weeks", WEEKS)
 
@@ -286,7 +286,7 @@ class Rate(PastKind, Vector):
     COUNTS: ClassVar[bool] = True
     FAMILY: ClassVar[str | None] = Vector.FAMILY
     SETS: ClassVar[str] = Vector.SETS
-    LISTS: ClassVar[str] = "rates"
+    NAME_OF_VALUES: ClassVar[str] = "rates"
     NOT_ITS: ClassVar[Mapping[str, str]] = {
         **reasons_without("rate"),
         "max_length": "follows from `most` of the rate; leave it out",

@@ -71,7 +71,7 @@ class ValueSet(ValueKind):
     FAMILY: ClassVar[str | None] = "sets"
     ONE_TEXT: ClassVar[bool] = False
     SETS: ClassVar[str] = "sets"
-    LISTS: ClassVar[str] = "sets"
+    NAME_OF_VALUES: ClassVar[str] = "sets"
     NOT_ITS: ClassVar[Mapping[str, str]] = {
         **ValueKind.NOT_ITS,
         **dict.fromkeys(
@@ -133,7 +133,7 @@ class Vector(ValueKind):
     ONE_TEXT: ClassVar[bool] = False
     TAKES_OTHER: ClassVar[bool] = False
     SETS: ClassVar[str] = "vectors"
-    LISTS: ClassVar[str] = "vectors"
+    NAME_OF_VALUES: ClassVar[str] = "vectors"
     CROWD: ClassVar[str] = _CODES
     NOT_ITS: ClassVar[Mapping[str, str]] = {
         **{name: why for name, why in ValueKind.NOT_ITS.items() if name != "coordinates"},

@@ -28,7 +28,7 @@ class ValueKind:
     begins there is not open. UNITS: permitted units; empty for any.
     ONE_TEXT: whether a listed value is reported as its text. TAKES_OTHER: whether a value may
     stand for all unlisted ones. SETS: subject of the totals; kinds with an equal one can be joined.
-    LISTS: what messages call its values. CROWD: the mechanism of its crowds; "" for any.
+    NAME_OF_VALUES: what messages call its values. CROWD: the mechanism of its crowds; "" for any.
     NOT_ITS: fields that it must not have, with the reason. BESIDE: fields that `kind` may join.
     COLUMN: content of a column in a file of values. MEASURED: whether its values have a unit.
     COUNTS: whether a device reports when the epoch is over, by the counts of its events.
@@ -43,7 +43,7 @@ class ValueKind:
     ONE_TEXT: ClassVar[bool] = True
     TAKES_OTHER: ClassVar[bool] = True
     SETS: ClassVar[str] = "values"
-    LISTS: ClassVar[str] = "values"
+    NAME_OF_VALUES: ClassVar[str] = "values"
     CROWD: ClassVar[str] = ""
     NOT_ITS: ClassVar[Mapping[str, str]] = {
         "coordinates": 'are only for a vector; add kind = "vector"',
@@ -145,7 +145,7 @@ class Boolean(ValueKind):
     """True or false."""
 
     TAKES_OTHER: ClassVar[bool] = False
-    LISTS: ClassVar[str] = "booleans"
+    NAME_OF_VALUES: ClassVar[str] = "booleans"
     NOT_ITS: ClassVar[Mapping[str, str]] = {
         **ValueKind.NOT_ITS,
         **dict.fromkeys(

@@ -50,5 +50,5 @@ def check_family(metric: Any) -> None:
     for name, kind in KINDS.items():
         if family == kind.FAMILY:
             raise BadParameter(
-                f'{mechanism} is for {kind.LISTS}; write kind = "{name}"{kind.BESIDE}'
+                f'{mechanism} is for {kind.NAME_OF_VALUES}; write kind = "{name}"{kind.BESIDE}'
             )
