@@ -54,7 +54,8 @@ REMOVALS = (
     "Object.defineProperty(window, 'crypto', { get() { throw new Error('no'); } })",
     "Object.defineProperty(crypto, 'subtle', { value: undefined })",
     "delete Object.hasOwn",
-    "delete Navigator.prototype.locks",
+    "delete window.isSecureContext",
+    "delete window.origin; delete Navigator.prototype.locks",
 )
 UNFETCHED = (
     "Promise.resolve(new Response(new ReadableStream()))",

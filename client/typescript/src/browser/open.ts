@@ -79,6 +79,7 @@ export async function open(options: BrowserOptions): Promise<Client> {
  */
 function canKeep(): boolean {
   const hasStorage = "indexedDB" in globalThis && "caches" in globalThis && "locks" in navigator;
+  const { isSecureContext, origin } = globalThis; // where a browser lacks these, it throws nothing
   return hasStorage && "hasOwn" in Object && hasCrypto() && isSecureContext && origin !== "null";
 }
 

@@ -62,8 +62,10 @@ function whyOf(isPrivate: boolean): string {
       "should be, and a program of Node imports hubbub-client/node"
     );
   }
-  if (!isSecureContext) return "without HTTPS the spent budget cannot be stored";
-  if (origin === "null") {
+  if ("isSecureContext" in globalThis && !globalThis.isSecureContext) {
+    return "without HTTPS the spent budget cannot be stored";
+  }
+  if (globalThis.origin === "null") {
     return "a sandboxed frame cannot store the spent budget; allow it: allow-same-origin";
   }
   return "this browser is too old, or hides navigator.locks, caches, crypto.subtle or Object.hasOwn";
