@@ -384,6 +384,8 @@ def test_remote_interfaces_need_tls_and_tokens(tmp_path: Path) -> None:
             in_shell(response["shell"], tmp_path, **environment)
         with pytest.raises(ServiceUnavailable, match="give its authority: --authority"):
             hubbub.notebook.connect(address, token=secret).metrics()
+        with pytest.raises(ServiceUnavailable, match="TLS needs https"):
+            hubbub.notebook.connect(address.replace("https", "http")).metrics()
     with pytest.raises(ServiceUnavailable, match="unencrypted"):
         hubbub.notebook.connect("http://aggregator.example.org", token=secret)
     with pytest.raises(ServiceUnavailable, match="is not an address"):

@@ -229,8 +229,9 @@ class Service:
                     f"{self.url}: {cause}; give its authority: --authority ca.pem, or "
                     "connect(url, authority=...)"
                 )
+        tls = " A port with TLS needs https://." if isinstance(error, ConnectionResetError) else ""
         return ServiceUnavailable(
-            f"{self.url} does not answer as hubbub does: {cause}; is the address right?"
+            f"{self.url} does not answer as hubbub does: {cause}; is the address right?{tls}"
         )
 
 
