@@ -5,12 +5,10 @@ listening by TCP; other users and containers on the same network see it; and it 
 behind.
 """
 
-import ctypes
 import secrets
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +18,7 @@ from types import FrameType
 from typing import Any, Final
 
 from hubbub.errors import ServiceUnavailable
+from hubbub.runtime.memory import C_LIBRARY
 
 _STOP_SECONDS: Final = 15.0
 _LAST_LINES: Final = 5
@@ -29,7 +28,6 @@ _RELOAD_SECONDS: Final = 30.0
 # limit would fail on a busy one.
 _START_SECONDS: Final = 300.0
 _PROBE_SECONDS: Final = 0.02
-_C_LIBRARY: Final[Any] = None if sys.platform == "win32" else ctypes.CDLL(None)
 _PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 Handler = Callable[[int, FrameType | None], None]
@@ -172,8 +170,8 @@ class Child:
 
 
 def _end_with_parent() -> None:
-    if hasattr(_C_LIBRARY, "prctl"):
-        _C_LIBRARY.prctl(_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+    if hasattr(C_LIBRARY, "prctl"):
+        C_LIBRARY.prctl(_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 # Below those of outgoing connections (from 32768 on Linux, from 49152 elsewhere), which could take

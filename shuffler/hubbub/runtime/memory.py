@@ -2,9 +2,11 @@
 
 import asyncio
 import ctypes
-from typing import Final
+import sys
+from typing import Any, Final
 
-_C_LIBRARY: Final = ctypes.CDLL(None)
+C_LIBRARY: Final[Any] = None if sys.platform == "win32" else ctypes.CDLL(None)
+"""The functions of the system's C library."""
 _ARENA_MAX: Final = -8  # M_ARENA_MAX of mallopt(3)
 _TRIM_SECONDS: Final = 1.0
 
@@ -14,8 +16,8 @@ def use_one_heap() -> None:
 
     Heaps per thread kept up to 108 MiB after floods of heads (CONTINUATION), one heap keeps 2.
     """
-    if hasattr(_C_LIBRARY, "mallopt"):
-        _C_LIBRARY.mallopt(_ARENA_MAX, 1)
+    if hasattr(C_LIBRARY, "mallopt"):
+        C_LIBRARY.mallopt(_ARENA_MAX, 1)
 
 
 async def return_freed_memory() -> None:
@@ -27,5 +29,5 @@ async def return_freed_memory() -> None:
 
 def trim_heap() -> None:
     """Returns what glibc has freed to the system."""
-    if hasattr(_C_LIBRARY, "malloc_trim"):  # of glibc alone
-        _C_LIBRARY.malloc_trim(0)
+    if hasattr(C_LIBRARY, "malloc_trim"):  # of glibc alone
+        C_LIBRARY.malloc_trim(0)

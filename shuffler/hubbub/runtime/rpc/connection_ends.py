@@ -1,7 +1,6 @@
 """Ends connections of gRPC, which cannot: its sockets are found among this process's files."""
 
 import asyncio
-import ctypes
 import math
 import os
 import resource
@@ -14,11 +13,10 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
-from hubbub.runtime.memory import trim_heap
+from hubbub.runtime.memory import C_LIBRARY, trim_heap
 from hubbub.runtime.rpc.call_checks import Calls
 from hubbub.runtime.rpc.grpc_callers import address_of
 
-_C_LIBRARY: Final = ctypes.CDLL(None)
 _FILES: Final = Path("/proc/self/fd")  # of Linux, as the next
 _STATISTICS: Final = Path("/proc/self/statm")
 # Memory grows by 2 MiB in .01 s if one processor decodes heads.
@@ -74,7 +72,7 @@ async def end_floods(port: int, calls: Calls) -> None:
                 if growth - message_bytes >= _GROWTH_BYTES:
                     for connection in _senders(port):
                         # A shutdown would let gRPC read what the system has buffered.
-                        _C_LIBRARY.connect(connection.fileno(), _NO_ADDRESS, len(_NO_ADDRESS))
+                        C_LIBRARY.connect(connection.fileno(), _NO_ADDRESS, len(_NO_ADDRESS))
                         loop.call_soon_threadsafe(calls.refusals.update, ("gave_way",))
                     trim_heap()
                     wait_seconds = _LOOK_SECONDS  # gRPC needs it to free memory
