@@ -50,6 +50,15 @@ async ([shuffler, metric]) => {
   });
 }
 """
+# As in Safari 15, or where an extension or a WebView refuses access.
+REMOVALS = (
+    "Object.defineProperty(window, 'caches', { value: undefined })",
+    "Object.defineProperty(window, 'crypto', { get() { throw new Error('no'); } })",
+    "Object.defineProperty(crypto, 'subtle', { value: undefined })",
+    "delete Object.hasOwn",
+    "delete window.isSecureContext",
+    "delete window.origin; delete Navigator.prototype.locks",
+)
 LOADED = "() => performance.getEntriesByType('resource').map((one) => one.name).join()"
 
 pytestmark = needs_node
@@ -225,6 +234,19 @@ def test_without_storage_nothing_is_reported(engine: Engine, origin: str) -> Non
     assert engine.tab.evaluate("() => said") == [
         "hubbub: nothing is reported: the spent budget cannot be stored: SecurityError",
     ]
+
+
+@pytest.mark.parametrize("removal", REMOVALS)
+def test_a_page_without_a_needed_api_reports_nothing_and_throws_nothing(
+    engine: Engine, origin: str, door: str, removal: str
+) -> None:
+    engine.tab.goto(origin)
+    engine.tab.evaluate(HEAR)
+    engine.tab.evaluate(f"() => {{ {removal}; }}")
+    engine.tab.evaluate(OPEN, door)
+    assert "nothing is reported" in engine.tab.evaluate("() => said.join()")
+    assert engine.tab.evaluate("() => client.report('theme', 'dark')") == "no_state"
+    assert engine.tab.evaluate("() => client.close()") is True
 
 
 @pytest.mark.thorough

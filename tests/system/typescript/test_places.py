@@ -48,15 +48,6 @@ WITHOUT_BUNDLE = """
 const fetched = fetch;
 window.fetch = (url, how) => url === "/app.hubbub" ? FAULT : fetched(url, how);
 """
-# As in Safari 15, or where an extension or a WebView refuses access.
-REMOVALS = (
-    "Object.defineProperty(window, 'caches', { value: undefined })",
-    "Object.defineProperty(window, 'crypto', { get() { throw new Error('no'); } })",
-    "Object.defineProperty(crypto, 'subtle', { value: undefined })",
-    "delete Object.hasOwn",
-    "delete window.isSecureContext",
-    "delete window.origin; delete Navigator.prototype.locks",
-)
 UNFETCHED = (
     "Promise.resolve(new Response(new ReadableStream()))",
     "Promise.resolve(new Response('', { status: 503 }))",
@@ -219,19 +210,6 @@ def test_service_workers_need_their_own_entry_and_the_pages_names_it(
     assert _service_answer(page, "/module.js", "module", door) == ["queued", True]
     assert _service_answer(page, "/classic.js", "classic", door) == ["queued", True]
     counted(up, "service", 2)
-
-
-@pytest.mark.parametrize("removal", REMOVALS)
-def test_a_page_without_a_needed_api_reports_nothing_and_throws_nothing(
-    device: BrowserContext, origin: str, door: str, removal: str
-) -> None:
-    device.add_init_script(removal)
-    page = device.new_page()
-    page.goto(origin)
-    with page.expect_console_message(lambda line: "nothing is reported" in line.text):
-        page.evaluate(OPEN, door)
-    assert page.evaluate("client.report('theme', 'dark')") == "no_state"
-    assert page.evaluate("client.close()") is True
 
 
 def test_a_page_without_https_reports_nothing_and_throws_nothing(
