@@ -228,7 +228,7 @@ class ValueEstimates:
             cut = float(-ndtri(level)) if tail is None else tail.reach(-ndtri(np.array([level])))
             gaps = np.maximum(scores[detected] - cut, 0.0) / relative_stderr[detected]
             is_near, distances = gaps < _NEAR, np.full_like(gaps, plain)
-            distances[is_near] = _distances_past_cut(gaps[is_near], plain)
+            distances[is_near] = distances_past_cut(gaps[is_near], plain)
             surely[detected] = np.maximum(surely[detected], distances)
             marked_share = max(float(detected.mean()), _MIN_DETECTED_SHARE)
             upwards[detected] = selection_reach(marked_share, confidence)
@@ -240,7 +240,7 @@ class ValueEstimates:
         return low, high, detected
 
 
-def _distances_past_cut(gaps: Floats, plain: float) -> Floats:
+def distances_past_cut(gaps: Floats, plain: float) -> Floats:
     """How far below its score a value's truth is, if the score counts only past a cut.
 
     Of such a truth, a score at least so large has, among scores past the cut, the probability with

@@ -7,7 +7,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
-from scipy.special import log_ndtr, ndtri
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
@@ -17,16 +16,14 @@ from hubbub.analysis.families.draw_totals import Counts, People, draw_points
 from hubbub.analysis.families.string_family import Strings
 from hubbub.analysis.families.tiers_and_rows import Columns, Tier, tier_scales
 from hubbub.analysis.strings.likely_strings import LikelyString, likely_strings
-from hubbub.analysis.strings.tree_search import Found, Places, discover
-from hubbub.analysis.uncertainty.intervals import bisected, reach_of, selection_bias
-from hubbub.analysis.value_estimates import ValueEstimates, with_interval
+from hubbub.analysis.strings.tree_search import Places, discover
+from hubbub.analysis.uncertainty.intervals import reach_of, selection_bias
+from hubbub.analysis.value_estimates import ValueEstimates, distances_past_cut, with_interval
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.pure_protocols import report_variances
 from hubbub.mechanisms.tree import PrefixTree
 
-_HALVINGS: Final = 60
-_FARTHEST: Final = 40.0
 # Largest number of drawn reports: a minute of work.
 _MOST: Final = 50_000_000
 
@@ -145,11 +142,14 @@ def _discovery_answer(tiers: Sequence[Tier], confidence: float, repeats: int) ->
         for discovery, (absent, _) in zip(discoveries, spreads, strict=True)
     ]
     figures = _figures(raw_estimates, spreads, reports)
-    low, high = _interval_ends(figures, discoveries, reports, confidence)
+    # Strings were selected by passing their cuts; selection only makes high ends safer.
+    gaps = np.array([discovery.score - discovery.cut for discovery in discoveries])
+    reach = reach_of(confidence)
+    low, high = figures.between(reports, down=distances_past_cut(gaps, reach), up=reach)
     judged = Columns(
         estimates=figures.estimates,
         stderrs=figures.stderrs,
-        low=low,
+        low=np.maximum(low, np.minimum(1.0, figures.estimates)),
         high=high,
         detected=np.ones(len(discoveries), dtype=np.bool_),
         reports=reports,
@@ -171,28 +171,6 @@ def _discovery_answer(tiers: Sequence[Tier], confidence: float, repeats: int) ->
         figures=figures,
         found=tuple(discoveries),
     )
-
-
-def _interval_ends(
-    figures: ValueEstimates, discoveries: Sequence[Found], reports: int, confidence: float
-) -> tuple[Floats, Floats]:
-    """Interval ends that are valid for strings selected by passing their cuts.
-
-    The low end is the truth for which a score this large, among scores that pass the cut, is as
-    improbable as the confidence states (Weinstein, Fithian and Benjamini 2013). Selection only
-    makes high ends safer.
-    """
-    scores = np.array([discovery.score for discovery in discoveries])
-    cuts = np.array([discovery.cut for discovery in discoveries])
-    doubt = (1 - confidence) / 2
-    least, _ = bisected(
-        np.full_like(scores, -ndtri(doubt)),
-        np.full_like(scores, _FARTHEST),
-        lambda middle: log_ndtr(-middle) - log_ndtr(scores - middle - cuts) > np.log(doubt),
-        _HALVINGS,
-    )
-    low, high = figures.between(reports, down=least, up=reach_of(confidence))
-    return np.maximum(low, np.minimum(1.0, figures.estimates)), high
 
 
 @lru_cache(maxsize=4)
