@@ -5,7 +5,6 @@ p-values. And beside the width that is needed: that of the normal law at the val
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -16,7 +15,7 @@ from hubbub.analysis.answer import Answer
 from hubbub.analysis.answering import answer_tiers
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.comparisons.change import changes
-from hubbub.mechanisms import AnyMechanism, Probability, Totals, tally
+from hubbub.mechanisms import AnyMechanism, KeyedBits, Totals, tally
 from tests.statistics.calibration.changes import ANY, DIFFERENCE, SMALL_P, SUREST
 from tests.statistics.calibration.listed import judge_rows
 from tests.statistics.calibration.shapes import built
@@ -33,31 +32,11 @@ ROW = Statement("a row as narrow as it may be", 0.87, ("ValueAnswer.low", "Value
 TINY_P = mistake("no change, and p < .01", 0.01, ("Change.p_value", "Change.stderr"))
 
 
-@dataclass(frozen=True, slots=True)
-class Coins:
-    """Coins of a generator, for mechanisms that draw as they do on devices."""
-
-    chance_of: np.random.Generator
-
-    def chance(self, probability: Probability, /) -> bool:
-        """True with this probability."""
-        return bool(self.chance_of.random() < float(probability.exact))
-
-    def below(self, limit: int, /) -> int:
-        """Uniform in [0, limit)."""
-        return int(self.chance_of.integers(limit))
-
-    def mask(self, probability: Probability, width: int, /) -> int:
-        """So many chances, bit by bit."""
-        drawn = self.chance_of.random(width) < float(probability.exact)
-        return sum(1 << place for place in np.flatnonzero(drawn).tolist())
-
-
 def randomized(
     mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> Totals:
     """The totals of devices of which so many hold each value."""
-    coins = Coins(chance)
+    coins = KeyedBits(chance.bytes(32))
     payloads = [
         mechanism.randomize(value, coins)
         for value, people in enumerate(counts)

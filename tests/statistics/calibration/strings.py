@@ -11,9 +11,8 @@ from hubbub.analysis.families import draw
 from hubbub.analysis.strings.rappor_decoding import decode, decode_counts
 from hubbub.analysis.strings.tree_search import detectable_share, shown_name
 from hubbub.analysis.uncertainty.intervals import stand_out
-from hubbub.mechanisms import AnyMechanism, build, tally
+from hubbub.mechanisms import AnyMechanism, KeyedBits, build, tally
 from hubbub.mechanisms.tree import PrefixTree
-from tests.statistics.calibration.few_reports import Coins
 from tests.statistics.calibration.listed import ENDS, FALSE, STANDING, flags
 from tests.statistics.calibration.shapes import zipf
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
@@ -72,7 +71,7 @@ def _asked_rates(
     chance: np.random.Generator,
 ) -> Iterator[Counted]:
     """Strings of devices that randomize as shipped, decoded at three rates; the first are held."""
-    coins = Coins(chance)
+    coins = KeyedBits(chance.bytes(32))
     strings = (name for name, people in zip(names, counts, strict=True) for _ in range(people))
     totals = tally(mechanism.layout, [mechanism.randomize(name, coins) for name in strings])
     for statement, rate in RATES:
