@@ -159,32 +159,17 @@ class ValueEstimates:
         clipped, tail = self.inside(reports), self.tail
         if self.count_law:
             return self.count_law.between(clipped, down, up)
-        low = self._lower_ends(clipped, np.broadcast_to(down, clipped.shape))
+        error = self.absent, self.growth, self.curvature
+        worth = np.broadcast_to(down, clipped.shape)
+        low = lower_ends(clipped, error, worth, None if tail is None else tail.excess(worth))
         worth = np.broadcast_to(up, clipped.shape)
         if tail and tail.down:
             # What fewer hold has the longer tail beside its error, so the end is high enough.
-            worth = worth + tail.down.excess(worth) / self._relative_stderr(clipped)
-        high = end_of(clipped, self.absent, self.growth, self.curvature, worth)
+            worth = worth + tail.down.excess(worth) / _relative_stderrs(clipped, *error)
+        high = end_of(clipped, *error, worth)
         # A tail contains the step.
         low = low if tail else low - self.step / 2
         return low, high if tail and tail.down else high + self.step / 2
-
-    def _lower_ends(self, clipped: Floats, worth: Floats) -> Floats:
-        error = self.absent, self.growth, self.curvature
-        if self.tail is None:
-            return end_of(clipped, *error, -worth)
-        # From below: that of what nobody holds goes furthest, so that every round's end is low
-        # enough.
-        relative_stderr, excess = np.ones_like(clipped), self.tail.excess(worth)
-        for _ in range(_ROUNDS):
-            low = end_of(clipped, *error, -(worth + excess / relative_stderr))
-            relative_stderr = self._relative_stderr(np.maximum(low, 0.0))
-        return low
-
-    def _relative_stderr(self, counts: Floats) -> Floats:
-        """Standard error at these counts, relative to that of an absent value; at least 1."""
-        excess = np.maximum(self.growth * counts - self.curvature * counts**2, 0.0)
-        return np.sqrt(1 + excess / self.absent**2)
 
     def ranked(
         self, reports: float, confidence: float = 0.95, rate: float = FALSE_DISCOVERY_RATE
@@ -208,9 +193,10 @@ class ValueEstimates:
         of detected values, but by no less than a quarter: false detections use most of it.
         """
         estimates, absent, tail = self.estimates, self.absent, self.tail
+        error = absent, self.growth, self.curvature
         plain = reach_of(confidence)
         clipped = self.inside(reports)
-        scores, relative_stderr = estimates / absent, self._relative_stderr(clipped)
+        scores, relative_stderr = estimates / absent, _relative_stderrs(clipped, *error)
         list_reach = selection_reach(_APART / max(len(estimates), 1), confidence)
         reach = relative_stderr * (
             list_reach if tail is None else tail.reach(list_reach, relative_stderr)
@@ -238,6 +224,34 @@ class ValueEstimates:
         is_detected = chances <= sure_level
         low[is_detected] = np.maximum(low[is_detected], np.minimum(1.0, clipped[is_detected]))
         return low, high, detected
+
+
+def lower_ends(
+    estimates: Floats,
+    error: tuple[Floats, Floats, Floats | float],
+    worth: Floats,
+    excess: Floats | None,
+) -> Floats:
+    """The truths whose estimates would be these normal scores `worth` too high.
+
+    `error` is absent, growth and curvature; `excess` is that of an absent value's tail at `worth`.
+    """
+    if excess is None:
+        return end_of(estimates, *error, -worth)
+    # From below: that of what nobody holds goes furthest, so that every round's end is low enough.
+    low = end_of(estimates, *error, -(worth + excess))
+    for _ in range(_ROUNDS - 1):
+        relative_stderrs = _relative_stderrs(np.maximum(low, 0.0), *error)
+        low = end_of(estimates, *error, -(worth + excess / relative_stderrs))
+    return low
+
+
+def _relative_stderrs(
+    counts: Floats, absent: Floats, growth: Floats, curvature: Floats | float
+) -> Floats:
+    """Standard errors at these counts, relative to that of an absent value; at least 1."""
+    excess = np.maximum(growth * counts - curvature * counts**2, 0.0)
+    return np.sqrt(1 + excess / absent**2)
 
 
 def distances_past_cut(gaps: Floats, plain: float) -> Floats:

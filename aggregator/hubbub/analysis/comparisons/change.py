@@ -17,7 +17,7 @@ from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.families.tiers_and_rows import records
 from hubbub.analysis.uncertainty import intervals
 from hubbub.analysis.uncertainty.tails import equal_chance_ends
-from hubbub.analysis.value_estimates import ValueEstimates
+from hubbub.analysis.value_estimates import ValueEstimates, lower_ends
 from hubbub.errors import BadParameter
 
 # A smaller part of the variance changes no p-value above 1e-9 by a tenth.
@@ -311,10 +311,15 @@ def _difference_ends(sides: _Sides, reaches: Floats) -> tuple[Floats, Floats]:
     ]
     if len(laws) == len(sides.each):
         low, high = equal_chance_ends(laws, sides.counts, downs, ups)
-    elif not any(figures.count_law or _skew(figures) for figures, _, _ in sides.each):
+    elif not any(figures.count_law and repeats <= 1 for figures, _, repeats in sides.each):
         error = sides.absent, sides.growth, sides.curvature
+        tails = [_skew(figures) for figures, _, _ in sides.each]
+        excess = [
+            tail.excess(down) if tail else 0 * down for tail, down in zip(tails, downs, strict=True)
+        ]
         half_steps = np.array([[figures.step / 2] for figures, _, _ in sides.each])
-        low = intervals.end_of(sides.counts, *error, -downs) - half_steps
+        low = lower_ends(sides.counts, error, downs, np.array(excess) if any(tails) else None)
+        low -= half_steps * [[tail is None] for tail in tails]  # a tail contains the step
         high = intervals.end_of(sides.counts, *error, ups) + half_steps
     else:
         low, high = np.array(
