@@ -108,8 +108,7 @@ def test_epochs_add_up_and_different_crowds_go_together() -> None:
     assert composed_epsilon([(small, 1)], 1e-8) == epsilon
     twice = composed_epsilon([(small, 2)], 1e-8)
     assert epsilon < twice < 2 * epsilon * 1.01
-    tiny = 1e-15  # the smallest delta
-    assert composed_epsilon([(small, 2)], tiny) < 2 * central_epsilon(small, tiny)
+    assert composed_epsilon([(small, 2)], 1e-15) < 2 * central_epsilon(small, 1e-15)
     both = composed_epsilon([(small, 1), (large, 1)], 1e-8)
     assert max(epsilon, central_epsilon(large, 1e-8)) < both
     alone = crowd_of(1, 16, 0.5)

@@ -242,11 +242,8 @@ def test_planned_noise_at_a_large_delta_is_at_most_3_percent_above_the_least(
     central: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = _answer(capsys, 1000, 16, central, 0.1)
-    laws = [
-        {**answer, "shift": shift, "scale": share / central}
-        for shift in range(1, 9)
-        for share in np.linspace(1.5, 2.5, 21)
-    ]
+    pairs = product(range(1, 9), np.linspace(1.5, 2.5, 21) / central)
+    laws = [{**answer, "shift": shift, "scale": scale} for shift, scale in pairs]
     kept = [law for law in laws if _epsilon_of(*_bare(law), 0.1) <= central]
     assert answer["stderr"] <= 1.03 * min(_stderr(law, 0.0) for law in kept)
 
@@ -308,10 +305,7 @@ def test_a_count_is_as_exact_as_that_of_a_trusted_curator(
 
 @pytest.mark.parametrize(
     ("reports", "stderr"),
-    [
-        pytest.param(30_000, 4.3, marks=pytest.mark.thorough),
-        (300_000, 10.06),
-    ],
+    [pytest.param(30_000, 4.3, marks=pytest.mark.thorough), (300_000, 10.06)],
 )
 def test_noise_dummies_are_few_beside_devices_at_8_nats(reports: int, stderr: float) -> None:
     """From where their lies hide a person none are drawn."""
