@@ -341,6 +341,7 @@ def test_notice_make_extends_the_existing_notice(
         (("--stop", "thme"), "thme"),
         (("--stop", "theme", "--lift", "theme"), "named twice"),
         (("--stop", "theme", "--until", "2020-01-01"), "is outside"),
+        (("--stop", "theme", "--bundle", "none"), "none: no such bundle; give --bundle, or --home"),
     ],
 )
 def test_notice_make_names_impossible_changes(

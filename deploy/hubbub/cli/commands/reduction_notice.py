@@ -69,6 +69,8 @@ def _make(options: MakeOptions) -> None:
     keys = options.keys or home / "keys"
     path = options.bundle or home / "app.hubbub"
     out = options.out or home / _OUT
+    if not path.exists():
+        raise BadParameter(f"{path}: no such bundle; give --bundle, or --home of hubbub up")
     bundle = read_bundle(path)
     signing = read_operator_key(keys)
     signer = signing.public_key().public_bytes_raw()
