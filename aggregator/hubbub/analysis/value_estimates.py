@@ -226,16 +226,12 @@ class ValueEstimates:
         return low, high, detected
 
 
-def lower_ends(
-    estimates: Floats,
-    error: tuple[Floats, Floats, Floats | float],
-    worth: Floats,
-    excess: Floats | None,
-) -> Floats:
-    """The truths whose estimates would be these normal scores `worth` too high.
+_Error = tuple[Floats, Floats, Floats | float]
+"""Absent, growth and curvature of `ValueEstimates`."""
 
-    `error` is absent, growth and curvature; `excess` is that of an absent value's tail at `worth`.
-    """
+
+def lower_ends(estimates: Floats, error: _Error, worth: Floats, excess: Floats | None) -> Floats:
+    """The truths of which estimates are these normal scores too high; `excess` is of their tail."""
     if excess is None:
         return end_of(estimates, *error, -worth)
     # From below: that of what nobody holds goes furthest, so that every round's end is low enough.

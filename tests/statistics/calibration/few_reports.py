@@ -9,11 +9,11 @@ from functools import partial
 
 import numpy as np
 from scipy.special import ndtr, ndtri
-from scipy.stats import binom
+from scipy.stats import binom, false_discovery_control
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.answering import answer_tiers
-from hubbub.analysis.arrays import Floats, Mask
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.change import changes
 from hubbub.mechanisms import AnyMechanism, KeyedBits, Totals, tally
 from tests.statistics.calibration.changes import ANY, DIFFERENCE, SMALL_P, SUREST
@@ -75,14 +75,6 @@ def _exact_test(mechanism: AnyMechanism, answer: Answer) -> Floats:
     return p_values
 
 
-def _marked(p_values: Floats) -> Mask:
-    """Benjamini and Hochberg's at 5%."""
-    levels = 0.05 * np.arange(1, len(p_values) + 1) / len(p_values)
-    below = np.flatnonzero(np.sort(p_values) <= levels)
-    marked: Mask = p_values <= (levels[below[-1]] if len(below) else -1.0)
-    return marked
-
-
 def _moved_share(
     mechanism: AnyMechanism,
     sizes: tuple[int, int],
@@ -107,7 +99,7 @@ def _moved_share(
         return
     best = _score_test(mechanism, before, after)
     yield POWER, result[0].p_value < 0.001, bool(best[0] < 0.001)
-    yield MARKS, result[0].changed, bool(_marked(best)[0])
+    yield MARKS, result[0].changed, bool(false_discovery_control(best)[0] <= 0.05)
     marked = [change for change in result if change.changed]
     # Benjamini and Yekutieli (2005): of those that are picked, as many.
     reach = -float(ndtri(0.025 * max(len(marked), 1) / len(result)))
@@ -125,7 +117,7 @@ def _rows(
     first = answer.values[0]
     needed = (1.96 - float(ndtri(0.025 / size))) * first.stderr
     yield ROW, needed, first.high - first.low
-    best = _marked(_exact_test(mechanism, answer))
+    best = false_discovery_control(_exact_test(mechanism, answer)) <= 0.05
     marked = np.array([bool(value.detected) for value in answer.values])
     yield DETECTED_VALUES, int((marked & best).sum()), int(best.sum())
 
