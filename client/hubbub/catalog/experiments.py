@@ -152,16 +152,6 @@ EXPERIMENT: Final = entry(
 )
 
 
-def check_experiment(metric: Any) -> None:
-    """Raises BadParameter unless a metric's breakdown has its experiment's arms."""
-    experiment = metric.experiment
-    if experiment and metric.breakdown.get(experiment.name) != experiment.rules:
-        raise BadParameter(
-            f'experiment "{experiment.name}" already splits reports by its arms: leave breakdown '
-            f"{experiment.name} out"
-        )
-
-
 def experiments_of(metrics: Mapping[str, Any]) -> dict[str, Experiment]:
     """The experiments in which metrics take part, by name."""
     experiments = [metric.experiment for metric in metrics.values() if metric.experiment]

@@ -6,7 +6,6 @@ from hubbub.catalog.crowds.central_conflicts import central_conflicts
 from hubbub.catalog.default_and_cover import cover_conflicts
 from hubbub.catalog.discovery import check_discovery
 from hubbub.catalog.epochs_and_periods import period_conflicts
-from hubbub.catalog.experiments import check_experiment
 from hubbub.catalog.limits_and_budgets import conflicts
 from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.models.model_metric import check_model
@@ -38,7 +37,13 @@ def check_fields(metric: Any) -> None:
         raise BadParameter("parameters may not contain epsilon or sizes: the other fields set them")
     _refuse_misfits(metric)
     check_grown(metric)
-    check_experiment(metric)
+    if (experiment := metric.experiment) and (
+        metric.breakdown.get(experiment.name) != experiment.rules
+    ):
+        raise BadParameter(
+            f'experiment "{experiment.name}" already splits reports by its arms: leave breakdown '
+            f"{experiment.name} out"
+        )
     check_discovery(metric)
     problems = conflicts(metric.epsilon, metric.limits, metric.tiers) | central_conflicts(metric)
     names = ("period", "report_on", "epoch", "limits")

@@ -11,6 +11,7 @@ from typing import Final
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.middleware.cors import CORSMiddleware
 
 from hubbub.aggregator.access.audit_trail import AuditTrail
 from hubbub.aggregator.access.callers import Access
@@ -19,7 +20,7 @@ from hubbub.aggregator.query.cache import Turns
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.commands_to_copy import Reached
-from hubbub.aggregator.web.guard import LARGEST_STRINGS_BYTES, Guard, with_cors
+from hubbub.aggregator.web.guard import LARGEST_STRINGS_BYTES, Guard
 from hubbub.aggregator.web.login_routes import LOGIN
 from hubbub.aggregator.web.parameters import Candidates, Questions, needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
@@ -89,7 +90,15 @@ def make_app(
         audit=audit,
         requests=app.state.requests,
     )
-    return with_cors(guarded, origins) if origins else guarded
+    if not origins:
+        return guarded
+    return CORSMiddleware(  # pages of these origins may read the answers
+        guarded,
+        allow_origins=list(origins),
+        allow_methods=["GET", "POST", "PUT", "DELETE"],
+        allow_headers=["authorization", "content-type"],
+        expose_headers=["etag", "link", "retry-after"],
+    )
 
 
 def _page(text: str) -> Callable[[], Response]:

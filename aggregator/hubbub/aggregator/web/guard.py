@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.middleware.cors import CORSMiddleware
 
 from hubbub.aggregator.access.audit_trail import AuditTrail, Seen
 from hubbub.aggregator.access.callers import Access
@@ -150,17 +149,6 @@ class Guard:
             title, detail = "NoToken", "send a token: Authorization: Bearer hubbub_..."
         way = {"login": login.oidc.title} if login else {}
         return problem(401, title, detail, {"www-authenticate": "Bearer"}, **way)
-
-
-def with_cors(app: App, origins: Collection[str]) -> App:
-    """Returns the application with CORS headers: pages of these origins may read its answers."""
-    return CORSMiddleware(
-        app,
-        allow_origins=list(origins),
-        allow_methods=["GET", "POST", "PUT", "DELETE"],
-        allow_headers=["authorization", "content-type"],
-        expose_headers=["etag", "link", "retry-after"],
-    )
 
 
 def _is_cross_site(headers: Headers, origins: Collection[str]) -> bool:
