@@ -111,7 +111,6 @@ def _reduced_to(answer: Answer, places: Sequence[int]) -> Answer:
 
 
 def _map_columns(figures: ValueEstimates, mapping: Callable[[Floats], Floats]) -> ValueEstimates:
-    """The estimates with `mapping` applied to each per-value column."""
     return replace(
         figures,
         estimates=mapping(figures.estimates),

@@ -123,7 +123,6 @@ def _identifier(name: str) -> str:
 
 
 def _python_type(metric: Metric) -> str:
-    """The type of the argument of report()."""
     if metric.values is None and not metric.kind:
         return "str" if metric.randomizer.VALUES == "strings" else "float"
     values = metric.values or ()
@@ -172,7 +171,6 @@ def _fields(models: Iterable[tuple[Metric, str]]) -> Iterator[str]:
 
 
 def _learn_arguments(model: Learning) -> str:
-    """The types of the arguments of learn()."""
     features = [
         (feature.name, _texts(map(str, feature.says)) if feature.is_listed else "number | boolean")
         for feature in model.features
@@ -191,7 +189,6 @@ def _label(model: Learning) -> str:
 
 
 def _typescript_type(metric: Metric) -> str:
-    """The type of the argument of report()."""
     if metric.parts:
         fields = [
             f"readonly {_text(part)}: "

@@ -199,7 +199,6 @@ class Service:
         return document
 
     def _refusal(self, answer: Answer) -> HubbubError:
-        """The error of its kind for a refusal of the service."""
         try:
             problem = json.loads(answer.body)
             detail, title = str(problem["detail"]), str(problem["title"])

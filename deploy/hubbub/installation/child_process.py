@@ -155,7 +155,6 @@ class Child:
             )
 
     def _lines(self, start: int) -> list[str]:
-        """The lines it has logged from this byte on."""
         return self.log.read_bytes()[start:].decode(errors="replace").splitlines()
 
     def stop(self) -> None:

@@ -135,7 +135,6 @@ class Clocks:
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _possible_offsets(self) -> list[float]:
-        """The offsets that may be right."""
         offsets = self._note()
         if not self._agreed or _agree(offsets):
             return [*offsets, *self._before]

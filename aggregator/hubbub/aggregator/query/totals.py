@@ -417,6 +417,5 @@ def _big_epochs(selection: EpochSelection) -> list[int]:
 
 
 def _selection(metric: Metric, counted: Mapping[Window, Counted]) -> EpochSelection:
-    """The selection of all epochs of these counts, which are the metric's."""
     epochs = set(map(attrgetter("epoch"), counted))
     return EpochSelection(metric, tuple(sorted(epochs)), counted)

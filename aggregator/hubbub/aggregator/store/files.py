@@ -323,5 +323,4 @@ _NOTHING: Final = WindowTotals(cells=np.zeros(0, dtype=np.int64), counted=0, bat
 
 
 def _epoch_of(window: Window) -> tuple[str, int]:
-    """The metric and epoch to which a window belongs."""
     return metric_name_of(window.stream), window.epoch

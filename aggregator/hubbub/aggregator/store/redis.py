@@ -248,7 +248,6 @@ class RedisStore:
         return {window: terms for window, (terms, _) in rows.items()}
 
     async def _shard_counts(self) -> dict[Window, int]:
-        """All windows, and the numbers of their shards."""
         reply = await self._server.ask("HGETALL", "aggregator:windows")
         return self._numbers(reply, 1, _MAX_SHARDS)
 
@@ -301,7 +300,6 @@ class RedisStore:
 
 
 def _window_totals(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
-    """A window's totals from those of its shards."""
     laws = [_read_law(shard.get(b"law")) for shard in shards]
     counts = [Counted.of(law).tags for law in laws]
     cells = [_cells(shard) for shard in shards]

@@ -226,7 +226,6 @@ def _consent_json(facts: Mapping[str, Any]) -> str:
 
 
 def _commit_and_checksum(facts: Mapping[str, Any]) -> tuple[str, str]:
-    """Returns the commit of the checksum, and the checksum."""
     commits, _, checksum = str(facts.get("sum") or "").partition(":")
     return commits, checksum
 

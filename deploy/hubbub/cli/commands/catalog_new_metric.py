@@ -61,7 +61,6 @@ _VALUES: Final = Exclusive()
 
 
 def _edges(text: str) -> str:
-    """Edges in TOML."""
     ends = text.split(":")
     if len(ends) == 1:
         return f"[{', '.join(repr(read_number(end)) for end in text.split(','))}]"
@@ -424,7 +423,6 @@ def _of_past(options: NewOptions) -> dict[str, str]:
 
 
 def _value_fields(options: NewOptions) -> dict[str, str]:
-    """The fields that define the values."""
     if options.boolean:
         return {"kind": _toml_text("boolean")}
     if past := _of_past(options):

@@ -51,7 +51,6 @@ def _read_key(option: str, text: str, kind: bytes = ED25519) -> NoteKey:
 
 
 def _bundle_option(text: str) -> Any:
-    """The option for a bundle, which names its log."""
     return option(text, default=Path(), exclusive=_ORIGIN)
 
 

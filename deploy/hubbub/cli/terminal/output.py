@@ -139,7 +139,6 @@ class _Fields:
 
 
 def _bold(line: str) -> str:
-    """The line in bold, on a terminal."""
     return f"\x1b[1m{line}\x1b[0m" if sys.stdout.isatty() else line
 
 
