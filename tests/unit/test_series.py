@@ -25,11 +25,11 @@ ROOT = Path(__file__).parents[2]
 def _series(path: str, module: ModuleType) -> set[MetricDeclaration]:
     """A service's counters and gauges, as its process gives them to Metrics."""
     names = {
-        key.id
+        ast.unparse(key).rpartition(".")[2]
         for node in ast.walk(ast.parse((ROOT / path).read_text()))
         if isinstance(node, ast.Dict)
         for key in node.keys
-        if isinstance(key, ast.Name)
+        if isinstance(key, ast.Name | ast.Attribute)
     }
     return {getattr(module, name, None) or getattr(declaration, name) for name in names}
 

@@ -15,16 +15,7 @@ from hubbub.bundles.signatures import KEY_BYTES, refuse_weak_opening_key
 from hubbub.errors import BadParameter
 from hubbub.fields.frozen import frozen, set_derived
 from hubbub.fields.rules import int_if_whole, is_whole
-from hubbub.sealing.hpke import (
-    SEED_BYTES,
-    X25519,
-    X_WING,
-    Kem,
-    PrivateKey,
-    PublicKey,
-    x_wing_private,
-    x_wing_public,
-)
+from hubbub.sealing import hpke
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -56,7 +47,7 @@ class OpeningKeyPublic:
     end: int
     public: bytes
     x_wing: bytes = b""
-    _hybrid: PublicKey | None = field(init=False, repr=False, compare=False)
+    _hybrid: hpke.PublicKey | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not (is_whole(self.id) and 0 <= self.id <= _LAST_ID):
@@ -65,16 +56,16 @@ class OpeningKeyPublic:
         if not (are_integers and -_LAST_SECOND <= self.start < self.end <= _LAST_SECOND):
             raise BadParameter(f"opening key {self.id} has no period: start < end, in seconds")
         refuse_weak_opening_key(self.public)
-        set_derived(self, _hybrid=x_wing_public(self.x_wing) if self.x_wing else None)
+        set_derived(self, _hybrid=hpke.x_wing_public(self.x_wing) if self.x_wing else None)
         if self.x_wing:
             refuse_weak_opening_key(self.x_wing[-KEY_BYTES:])
 
-    def half(self, kem: Kem) -> PublicKey:
+    def half(self, kem: hpke.Kem) -> hpke.PublicKey:
         """The key that a metric of this KEM is sealed to. Raises BadParameter if it has none.
 
         The X25519 half is made here, since that loads the library, which a start can do without.
         """
-        if kem == X25519:
+        if kem == hpke.X25519:
             from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey  # noqa: PLC0415 as above
 
             return X25519PublicKey.from_public_bytes(self.public)
@@ -114,16 +105,16 @@ class OpeningKey:
 
         return X25519PrivateKey.from_private_bytes(self.private)
 
-    def halves(self) -> dict[Kem, PrivateKey]:
+    def halves(self) -> dict[hpke.Kem, hpke.PrivateKey]:
         """The private keys by KEM."""
-        keys: dict[Kem, PrivateKey] = {X25519: self.load()}
+        keys: dict[hpke.Kem, hpke.PrivateKey] = {hpke.X25519: self.load()}
         if self.x_wing:
-            keys[X_WING] = x_wing_private(self.x_wing)
+            keys[hpke.X_WING] = hpke.x_wing_private(self.x_wing)
         return keys
 
     def with_x_wing(self) -> "OpeningKey":
         """The key with an X-Wing half, its own if it has one."""
-        return self if self.x_wing else replaced(self, x_wing=os.urandom(SEED_BYTES))
+        return self if self.x_wing else replaced(self, x_wing=os.urandom(hpke.SEED_BYTES))
 
     def __repr__(self) -> str:
         return f"OpeningKey(id={self.id})"

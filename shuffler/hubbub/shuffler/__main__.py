@@ -28,6 +28,7 @@ from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.rate_limiter import Limiter
 from hubbub.runtime.rpc.server import Server, channel
 from hubbub.runtime.tls import TlsFolder
+from hubbub.shuffler import prometheus_metrics
 from hubbub.shuffler.admission import (
     LARGEST_SUBMIT_BYTES,
     MAX_SUBMIT_FIELDS,
@@ -40,17 +41,6 @@ from hubbub.shuffler.http_door import OhttpGateway, ReportsApp, read_gateway_key
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.prometheus_metrics import (
-    BATCHES,
-    BATCHES_UNDER_WAY,
-    GRPC_CONNECTIONS,
-    GRPC_CONNECTIONS_LIMIT,
-    PEERS,
-    POOL_REPORTS,
-    POOL_REPORTS_LIMIT,
-    SUBMITTED_REPORTS,
-    UNWRITTEN_REPORTS,
-)
 from hubbub.shuffler.public_files import BundleFile, SignedFiles, read_signed
 from hubbub.shuffler.settings import Settings, limited, parse
 from hubbub.shuffler.stream_table import StreamTable, read_stream_table
@@ -186,20 +176,20 @@ class _Service:
             self._counts.windows,
             counters={
                 RELOADS: self._reloads,
-                SUBMITTED_REPORTS: self._admission.counts,
+                prometheus_metrics.SUBMITTED_REPORTS: self._admission.counts,
                 THROTTLED_CALLS: self._admission.refusals,
-                BATCHES: self._mixer.counts,
+                prometheus_metrics.BATCHES: self._mixer.counts,
             },
             gauges={
-                UNWRITTEN_REPORTS: lambda: self._intake.waiting,
-                BATCHES_UNDER_WAY: lambda: self._mixer.under_way,
-                PEERS: lambda: len(self._limiter),
+                prometheus_metrics.UNWRITTEN_REPORTS: lambda: self._intake.waiting,
+                prometheus_metrics.BATCHES_UNDER_WAY: lambda: self._mixer.under_way,
+                prometheus_metrics.PEERS: lambda: len(self._limiter),
                 CLOCK_APART_SECONDS: lambda: self._clocks.apart_seconds,
-                POOL_REPORTS: lambda: self._pressure.reports,
-                POOL_REPORTS_LIMIT: lambda: self._pressure.max_reports,
+                prometheus_metrics.POOL_REPORTS: lambda: self._pressure.reports,
+                prometheus_metrics.POOL_REPORTS_LIMIT: lambda: self._pressure.max_reports,
                 REDIS_MEMORY_RATIO: lambda: self._pressure.memory,
-                GRPC_CONNECTIONS: self._for_devices.connections,
-                GRPC_CONNECTIONS_LIMIT: lambda: _GRPC_CONNECTIONS,
+                prometheus_metrics.GRPC_CONNECTIONS: self._for_devices.connections,
+                prometheus_metrics.GRPC_CONNECTIONS_LIMIT: lambda: _GRPC_CONNECTIONS,
             },
             stages=self._stages,
             date_of=self._table.date_of,

@@ -13,16 +13,7 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import check, setting, settings
 from hubbub.fields.frozen import frozen
-from hubbub.mechanisms import BitSource, is_number
-from hubbub.mechanisms.gradient import (
-    KINDS,
-    MAX_CLASSES,
-    MIN_CLASSES,
-    ModelKind,
-    check_classes,
-    check_size,
-    dimensions_of,
-)
+from hubbub.mechanisms import BitSource, gradient, is_number
 
 # Epochs between the begins of two rounds, so that all reports of a round arrive before the next.
 # In development reports arrive at once.
@@ -129,8 +120,8 @@ def class_label(label: Any, classes: Sequence[str]) -> float:
 class Learning:
     """A model's definition: what is learned, by whom, and when. Raises BadParameter."""
 
-    kind: ModelKind = setting(
-        kinds.word_kind(lambda: KINDS),
+    kind: gradient.ModelKind = setting(
+        kinds.word_kind(lambda: gradient.KINDS),
         "Kind of the model: `logistic` for a probability, `softmax` for a probability of "
         "each of its `classes`, `linear`, or `ridge` with its `penalty`.",
         '"logistic"',
@@ -191,7 +182,7 @@ class Learning:
             problem=_problem_with_classes,
             schema=lambda: kinds.VALUES.schema()["anyOf"][0],
         ),
-        f"Labels of `softmax`: {MIN_CLASSES} to {MAX_CLASSES} texts.",
+        f"Labels of `softmax`: {gradient.MIN_CLASSES} to {gradient.MAX_CLASSES} texts.",
         '["monthly", "yearly", "none"]',
         default=(),
     )
@@ -229,8 +220,8 @@ class Learning:
         check(self)
         if (self.kind == "ridge") != (self.penalty > 0):
             raise BadParameter('"penalty" is for ridge only, which needs it: write penalty = 0.01')
-        check_size(len(self.columns), len(self.classes), self.kind)
-        check_classes(self.classes)
+        gradient.check_size(len(self.columns), len(self.classes), self.kind)
+        gradient.check_classes(self.classes)
         if self.kind == "softmax" and (self.positive or self.negative):
             raise BadParameter('"positive" and "negative" are for logistic; softmax has "classes"')
         if self.kind in {"logistic", "softmax"} and self.range != (0.0, 1.0):
@@ -258,7 +249,7 @@ class Learning:
     @property
     def dimensions(self) -> int:
         """The number of coordinates of a gradient: columns and intercept, for each contrast."""
-        return dimensions_of(len(self.columns), len(self.classes))
+        return gradient.dimensions_of(len(self.columns), len(self.classes))
 
     @property
     def last_round(self) -> int:

@@ -14,19 +14,9 @@ from math import inf
 from typing import Any, Final, Self, TypeAlias
 from urllib.parse import urlsplit
 
+from redis import exceptions
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
-from redis.exceptions import (
-    AskError,
-    ClusterDownError,
-    NoPermissionError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    RedisClusterException,
-    RedisError,
-    SlotNotCoveredError,
-    TryAgainError,
-)
 from redis.exceptions import ConnectionError as Disconnected
 
 from hubbub.errors import StoreFull, StoreUnavailable
@@ -92,12 +82,12 @@ _REPLICA_MS: Final = 5000
 _MOVING_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.1
 _MOVING: Final = (
-    AskError,
-    TryAgainError,
-    ClusterDownError,
+    exceptions.AskError,
+    exceptions.TryAgainError,
+    exceptions.ClusterDownError,
     Disconnected,
-    ReadOnlyError,
-    RedisClusterException,
+    exceptions.ReadOnlyError,
+    exceptions.RedisClusterException,
 )
 
 
@@ -129,7 +119,7 @@ class RedisServer:
         try:
             await self.ask(*trial)
         except StoreUnavailable as error:
-            if isinstance(error.__cause__, NoPermissionError):
+            if isinstance(error.__cause__, exceptions.NoPermissionError):
                 raise StoreUnavailable(
                     f"Redis: the {role}'s user has fewer rights than this version needs; as the "
                     f"user operator, run: ACL SETUSER {role} {rights}, and write it to users.acl "
@@ -263,7 +253,7 @@ class RedisServer:
                     key = command[3] if command[0] == "EVAL" else command[1]
                     node = cluster.get_node_from_key(key)
                     if node is None:
-                        raise SlotNotCoveredError("no node has the slot")
+                        raise exceptions.SlotNotCoveredError("no node has the slot")
                     pipe.execute_command(*command, target_nodes=node)
                     nodes[node.name] = node
                 for node in nodes.values() if replicas else ():
@@ -271,7 +261,7 @@ class RedisServer:
                 answers = await pipe.execute(raise_on_error=not each, allow_redirections=False)
                 return _checked_answers(answers)
             except _MOVING:
-                with suppress(RedisError, RedisClusterException, OSError):
+                with suppress(exceptions.RedisError, exceptions.RedisClusterException, OSError):
                     await cluster.nodes_manager.initialize()
                 if time.monotonic() > deadline:
                     raise
@@ -283,13 +273,15 @@ class RedisServer:
         self._under_way += 1
         try:
             yield
-        except (RedisError, RedisClusterException, OSError) as error:
+        except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:
             # Scripts of an older Redis return both as text.
-            if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in str(error):
+            if isinstance(error, exceptions.OutOfMemoryError) or "OOM command not allowed" in str(
+                error
+            ):
                 raise StoreFull(
                     f"Redis at {self._hosts} is full; raise its maxmemory, or let it drain"
                 ) from error
-            read_only = isinstance(error, ReadOnlyError) or "READONLY" in str(error)
+            read_only = isinstance(error, exceptions.ReadOnlyError) or "READONLY" in str(error)
             if read_only and not isinstance(self.client, RedisCluster):
                 # It is a replica now: look for the primary again.
                 await self.client.connection_pool.disconnect(inuse_connections=False)
@@ -300,7 +292,7 @@ class RedisServer:
         finally:
             self._under_way -= 1
             if self._closed and not self._under_way:
-                with suppress(RedisError, OSError):
+                with suppress(exceptions.RedisError, OSError):
                     await self.client.aclose()
 
 
@@ -387,7 +379,7 @@ def _checked_answers(answers: Sequence[Any]) -> list[Any]:
 def _error_text(error: Exception) -> str:
     """An error's text without the command: redis-py quotes its arguments, which are reports."""
     text = str(error.args[0]) if error.args else ""
-    if isinstance(error, RedisError) and text.startswith("Command # "):
+    if isinstance(error, exceptions.RedisError) and text.startswith("Command # "):
         # It shows the error's arguments, a tuple of one text.
         text = text.rpartition("caused error: ")[2].strip("(,)").strip("'\"")
     return f"{type(error).__name__}: {text}"
