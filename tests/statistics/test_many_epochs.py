@@ -111,8 +111,7 @@ def test_epochs_add_up_and_different_crowds_go_together() -> None:
     assert composed_epsilon([(small, 2)], 1e-15) < 2 * central_epsilon(small, 1e-15)
     both = composed_epsilon([(small, 1), (large, 1)], 1e-8)
     assert max(epsilon, central_epsilon(large, 1e-8)) < both
-    alone = crowd_of(1, 16, 0.5)
-    assert composed_epsilon([(alone, 3)], 1e-8) <= 1.5
+    assert composed_epsilon([(crowd_of(1, 16, 0.5), 3)], 1e-8) <= 1.5
 
 
 @pytest.mark.parametrize(

@@ -312,8 +312,7 @@ def test_noise_dummies_are_few_beside_devices_at_8_nats(reports: int, stderr: fl
     crowd = crowd_of(reports, 16, 8.0, honest=0.9)
     scale, shift = best_noise(crowd, 1.0, 1e-8)
     assert (scale == shift == 0) is (reports == 300_000)
-    law = noise_of(scale, shift)
-    with_noise = crowd_of(reports, 16, 8.0, honest=0.9, noise_dummies=law)
+    with_noise = crowd_of(reports, 16, 8.0, honest=0.9, noise_dummies=noise_of(scale, shift))
     assert with_noise.stderr(0.0) == pytest.approx(stderr, rel=0.012)
     assert central_epsilon(with_noise, 1e-8) <= 1
 

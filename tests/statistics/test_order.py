@@ -75,8 +75,7 @@ def test_distant_values_have_a_certain_order_and_equal_ones_do_not() -> None:
     sure = top(_answer([(500, 10), (300, 10), (100, 10)]), 2, 0.0)
     assert [value.value.value for value in sure.values] == ["v0", "v1"]
     assert sure.order_confidence == pytest.approx(1, abs=1e-12)
-    alike = top(_answer([(300, 10), (300, 10)]), 1, 0.0)
-    assert alike.values[0].ahead_confidence == 0.5
+    assert top(_answer([(300, 10), (300, 10)]), 1, 0.0).values[0].ahead_confidence == 0.5
     # 28.28 apart at standard errors of 10: two of the difference's own.
     some = top(_answer([(300, 10), (300 - 20 * math.sqrt(2), 10)]), 1, 0.0)
     assert some.values[0].ahead_confidence == pytest.approx(0.977250, abs=1e-6)

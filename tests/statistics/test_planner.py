@@ -313,8 +313,7 @@ def test_the_reports_and_the_epsilon_that_are_needed_are_just_enough(
         assert isfinite(enough.reports)
         result = epsilon_for(question, name, 50_000, target, 0.02)
         if result is None:  # some never get there
-            most = question.suitable(15.9)[name]
-            assert target(row(question, name, most, 50_000)) > 0.02
+            assert target(row(question, name, question.suitable(15.9)[name], 50_000)) > 0.02
             continue
         less = question.suitable(result.epsilon * 0.97)[name]
         assert target(result) <= 0.02 < target(row(question, name, less, 50_000))

@@ -104,8 +104,7 @@ def test_delta_is_never_below_that_of_all_outcomes(
     }
     for central in (0.1 * local, 0.4 * local, 0.8 * local):
         exact = _exact_delta(n, d, lie, nextafter(exp(central), inf), numbers)
-        crowd = crowd_of(n, d, local, dummies=dummies, each=each)
-        delta = profile(crowd, 1e-15)(central)
+        delta = profile(crowd_of(n, d, local, dummies=dummies, each=each), 1e-15)(central)
         assert delta >= exact
         if exact > 1e-3 and d == 3:
             assert delta <= 1.35 * float(exact), "a small crowd shows how many lied"
@@ -342,8 +341,7 @@ def _plan(crowd: ShuffledEpoch, central: float, delta: float) -> ShuffledEpoch:
     planned = replace(crowd, epsilon_local=local)
     assert _Adversary(planned).delta(central) <= delta * (1 + 1e-6)
     if local < 16 - 0.03:
-        above = replace(crowd, epsilon_local=local + 0.03)
-        assert _Adversary(above).delta(central) > delta
+        assert _Adversary(replace(crowd, epsilon_local=local + 0.03)).delta(central) > delta
     return planned
 
 
@@ -621,8 +619,6 @@ def test_numbers_out_of_range_are_refused(wrong: dict[str, Any], message: str) -
 
 
 def test_a_promise_that_no_crowd_of_this_size_keeps_leaves_reports_private_by_themselves() -> None:
-    three = crowd_of(3, 16, 16.0)
-    assert largest_local(three, 0.5, DELTA) == pytest.approx(0.5, abs=0.1)
+    assert largest_local(crowd_of(3, 16, 16.0), 0.5, DELTA) == pytest.approx(0.5, abs=0.1)
     for reports, categories in product((1, 10, 100), (2, 16)):
-        few = crowd_of(reports, categories, 16.0)
-        assert largest_local(few, 1.0, DELTA) >= 1.0
+        assert largest_local(crowd_of(reports, categories, 16.0), 1.0, DELTA) >= 1.0

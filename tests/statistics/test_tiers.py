@@ -49,8 +49,7 @@ def test_a_permanent_epsilon_is_scaled_with_it(tmp_path: Path) -> None:
     text = CATALOG.replace(
         'mechanism = "unary.oue"', 'mechanism = "long.grr"\npermanent_epsilon = 3\ntiers = [0.25]'
     )
-    signed = make_signed(tmp_path, text, start=20_000 * DAY)
-    quarter = signed.bundle.metric("theme/0.25")
+    quarter = make_signed(tmp_path, text, start=20_000 * DAY).bundle.metric("theme/0.25")
     assert quarter.parameters == {"permanent_epsilon": 0.75}
     assert quarter.lifetime_loss <= 0.75
 

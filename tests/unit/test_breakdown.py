@@ -72,8 +72,7 @@ def test_a_device_with_a_longer_list_reports_once_per_epoch_with_the_same_answer
 ) -> None:
     version = ["1.9"]
     public_values: dict[str, Any] = {"os": "linux", "version": lambda: version[0]}
-    bundle = _bundle(tmp_path, rest=GRR)
-    client = memory_client(bundle, public=public_values)
+    client = memory_client(_bundle(tmp_path, rest=GRR), public=public_values)
     assert client.report("theme", "dark") is Outcome.QUEUED
     version[0] = "2.0"
     assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED

@@ -156,8 +156,7 @@ def test_days_are_kept_in_bounds_and_nothing_is_forgotten(signed: Signed) -> Non
     assert sum(v for d, v in account.days.items() if d > 999 - 366) == pytest.approx(
         366 * theme.report_loss
     )
-    other = Account.load(account.data())
-    assert merge(account, other).days == account.days
+    assert merge(account, Account.load(account.data())).days == account.days
 
 
 def test_forgetting_gives_no_second_lifetime(bundle_of: BundleOf, device: Device) -> None:

@@ -84,16 +84,14 @@ def test_the_only_honest_person_of_a_crowd_has_the_local_epsilon(
 def test_the_largest_local_epsilon_that_keeps_the_promise_is_found(tmp_path: Path) -> None:
     metric = _read(tmp_path, THEME)
     assert (metric.mechanism, metric.min_batch, metric.mix) == ("grr", 30_000, "epoch")
-    promise = central_of(metric, 30_000)
-    assert 0.99 <= promise.epsilon <= 1.0
+    assert 0.99 <= central_of(metric, 30_000).epsilon <= 1.0
     rolling = _read(tmp_path, THEME + "rolling = true\n")
     assert (rolling.mix, rolling.epsilon) == ("rolling", metric.epsilon)
     assert _read(tmp_path, THEME + "honest = 1.0\n").epsilon > metric.epsilon
     assert _read(tmp_path, THEME + "max_local_epsilon = 2\n").epsilon == 2
     lower = _read(tmp_path, THEME + "epsilon = 3.0\n")
     assert lower.epsilon == 3.0
-    result = central_of(lower, 30_000)
-    assert result.epsilon < 0.5
+    assert central_of(lower, 30_000).epsilon < 0.5
 
 
 @pytest.mark.parametrize(
@@ -228,8 +226,7 @@ def test_noise_dummies_are_chosen_and_the_shuffler_gets_their_law(
     assert without.epsilon > 1.1, "which is what a shuffler that makes none leaves"
     month = composed_epsilon(crowds_of(noisy, 30), 1e-8)
     assert 10 < month < 30, "the law's ends say nothing in a month either"
-    bundle = _in_bundle(tmp_path, noisy)
-    stream = json.loads(stream_table(bundle))["streams"]["theme"]
+    stream = json.loads(stream_table(_in_bundle(tmp_path, noisy)))["streams"]["theme"]
     odds, shift = stream["value_noise"]
     assert odds == pytest.approx(2**32 * exp(1 / 2.02), rel=1e-9)
     assert (shift, stream["values"], stream["min_batch"]) == (61, 4, 30_000)
@@ -384,8 +381,7 @@ def test_dummies_of_devices_are_chosen_and_waited_for(tmp_path: Path) -> None:
         "if devices add 0.00333 dummies each to the crowd, the shuffler is honest, releases"
         in promise.assumption
     )
-    bundle = _in_bundle(tmp_path, padded)
-    stream = json.loads(stream_table(bundle))["streams"]["theme"]
+    stream = json.loads(stream_table(_in_bundle(tmp_path, padded)))["streams"]["theme"]
     assert stream.keys() == {"sealed_bytes", "min_batch", "epoch_seconds", "grace_seconds", "mix"}
     waits = stream["min_batch"]
     # Of 29,999 devices so many come with a chance below any delta; of 30,000 and a few they do.
@@ -400,8 +396,7 @@ def test_a_hidden_number_raises_the_minimum_and_the_card_shows_its_epsilon(
     plain, hidden = _read(tmp_path, THEME), _read(tmp_path, THEME + "count_epsilon = 0.5\n")
     assert hidden.epsilon == plain.epsilon
     assert hidden.digest() != plain.digest()
-    bundle = _in_bundle(tmp_path, hidden)
-    table = json.loads(stream_table(bundle))
+    table = json.loads(stream_table(_in_bundle(tmp_path, hidden)))
     stream, noise = table["streams"]["theme"], count_noise(hidden)
     assert noise is not None
     assert stream["noise"] == [noise.odds, noise.reach]
@@ -425,8 +420,7 @@ def test_development_shows_every_number(tmp_path: Path) -> None:
 
 def test_auto_takes_the_fewest_useful_dummies() -> None:
     """Beside a finer search; none where devices lie more than the promise needs."""
-    many = crowd_of(1_000_000, 16, 8.0, honest=0.9)
-    assert best_dummies(many, 1.0, 1e-8) == 0
+    assert best_dummies(crowd_of(1_000_000, 16, 8.0, honest=0.9), 1.0, 1e-8) == 0
     few = crowd_of(300, 256, 8.0, honest=0.9)
     dummy_count = best_dummies(few, 1.0, 1e-8)
 

@@ -147,8 +147,7 @@ def test_the_figures_are_the_mechanisms_own() -> None:
 
 def test_the_bundle_contains_the_choice_and_the_runner_up(tmp_path: Path) -> None:
     listed = 'reports = 5000\nvalues = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]'
-    text = _text(listed)
-    signed = make_signed(tmp_path, text, start=1_800_000_000)
+    signed = make_signed(tmp_path, _text(listed), start=1_800_000_000)
     metric = read_catalog(signed.path.with_name("metrics.toml")).metrics["asked"]
     assert metric.choice is not None
     assert metric.mechanism == metric.choice.best.mechanism

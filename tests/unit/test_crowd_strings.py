@@ -90,8 +90,7 @@ def test_strings_keep_the_promise_in_a_bundle_too(tmp_path: Path) -> None:
     assert (metric.mix, metric.min_batch) == ("epoch", 30_000)
     promise = central_of(metric, 30_000)
     assert 0.99 <= promise.epsilon <= 1.0
-    more = central_of(metric, 60_000)
-    assert more.epsilon < 0.8
+    assert central_of(metric, 60_000).epsilon < 0.8
     plain = TEXT.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
     signed = make_signed(tmp_path, plain + HASHED + "width = 64\n", start=20_000 * DAY)
     metrics, history = {metric.name: metric}, {metric.name: metric.digest()}

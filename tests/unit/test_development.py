@@ -339,8 +339,7 @@ def test_a_development_crowd_has_no_central_promise(
 def test_answers_of_development_are_not_released(
     dev: tuple[Bundle, StreamTable], name: str
 ) -> None:
-    collected = QueryEngine(dev[0], MemoryStore()).collected
-    releases = Releases(collected, MemoryReleaseLog())
+    releases = Releases(QueryEngine(dev[0], MemoryStore()).collected, MemoryReleaseLog())
     with pytest.raises(BadParameter, match="Its answers are not released"):
         asyncio.run(
             releases.release(

@@ -69,8 +69,7 @@ def test_shuffle_amplification_of_a_stream_uses_its_own_loss() -> None:
     for text in (PLUGIN, rare):
         for stream in _bundle(_metric(text)).streams.values():
             assert stream.randomizer_loss == stream.randomizer.privacy_loss() <= stream.report_loss
-            expected = amplified_of(stream.randomizer, 5000)
-            assert shuffled_of(stream, 5000) == expected
+            assert shuffled_of(stream, 5000) == amplified_of(stream.randomizer, 5000)
 
 
 @pytest.mark.parametrize(

@@ -208,8 +208,7 @@ def test_an_opted_out_person_is_in_no_experiment(
         client.arm(not_a_text)
     assert not client.outcomes, "report() was not called"
     with caplog.at_level("WARNING", "hubbub.client"):
-        lenient = idle_client(bundle, strict=False)
-        assert not lenient.arm("new_men")
+        assert not idle_client(bundle, strict=False).arm("new_men")
     assert "arm() is used wrongly: no experiment is called" in caplog.text
 
 
@@ -247,8 +246,7 @@ def test_a_metric_does_not_begin_in_an_experiment_that_has_ended(
     before = make_bundle(_catalog_file(tmp_path, CATALOG))
     previous = tmp_path / "app.hubbub"
     previous.write_bytes(before.signed)
-    later = read_catalog(_catalog_file(tmp_path, TWO)).metrics
-    refuse_changes(later, before.bundle)
+    refuse_changes(read_catalog(_catalog_file(tmp_path, TWO)).metrics, before.bundle)
     path = _catalog_file(tmp_path, TWO.replace("new = 1", "new = 0"))
     refusal = '"liked": the experiment "new_menu" has ended'
     with pytest.raises(CatalogInvalid, match=refusal):

@@ -49,8 +49,7 @@ def test_the_recipe_s_mechanism_is_answered_as_its_family_is() -> None:
     errors = family_for(mechanism).expected(mechanism, range(4), np.array(true_counts) / 5000, 5000)
     stderrs = [value.stderr / 5000 for value in result.values]
     assert errors.stderrs == pytest.approx(stderrs, rel=0.1)
-    drawn = draw(mechanism, range(4), true_counts, chance)
-    assert drawn.reports == 5000
+    assert draw(mechanism, range(4), true_counts, chance).reports == 5000
     policy = Release("laplace", 1.0)
     released = release([(mechanism, totals)], names, "histogram", "", policy=policy, reports_each=1)
     assert [estimate.value for estimate in released] == names

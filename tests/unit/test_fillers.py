@@ -221,5 +221,4 @@ def test_cover_hides_which_metrics_a_device_has_no_answer_for(filled: Signed, de
 
 @pytest.mark.slow
 def test_without_cover_the_same_classifier_is_always_right(filled: Signed) -> None:
-    plain = replace(filled.bundle, cover=False)
-    assert accuracy(plain, 200, _declines) > 0.99
+    assert accuracy(replace(filled.bundle, cover=False), 200, _declines) > 0.99

@@ -71,8 +71,7 @@ def installation(tmp_path: Path) -> Installation:
 def test_an_appended_value_makes_a_new_stream_under_the_same_name(
     installation: Installation,
 ) -> None:
-    first = installation.build(THREE)
-    assert list(first.streams) == ["theme"]
+    assert list(installation.build(THREE).streams) == ["theme"]
     second = installation.build(FOUR, rest="tiers = [0.5]")
     assert list(second.streams) == ["theme", "theme/0.5", "theme/v4", "theme/v4/0.5"]
     assert second.metric_of("theme").values == tuple(THREE)

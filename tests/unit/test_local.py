@@ -50,8 +50,7 @@ def test_local_mode_keeps_waiting_reports_and_never_sends_its_counts(
         client.report("homepage", "a.example")
         assert not client.flush(), "a report of another run waits"
     assert shuffler.reports() == []
-    again = Client(signed.bundle, FolderState(tmp_path), shuffler, hold_seconds=None)
-    assert again.flush()
+    assert Client(signed.bundle, FolderState(tmp_path), shuffler, hold_seconds=None).flush()
     assert [report.stream for report in shuffler.reports()] == ["theme"]
 
 

@@ -228,10 +228,8 @@ def test_devices_accept_a_bundle_with_a_proof_of_the_log(
     operator: Operator, start: Callable[[bytes], Client]
 ) -> None:
     for _ in range(4):
-        bundle = read_bundle(operator.out)
-        assert bundle.proof is not None
-        client = start(operator.out.read_bytes())
-        client.close(0)
+        assert read_bundle(operator.out).proof is not None
+        start(operator.out.read_bytes()).close(0)
         assert operator.build() == 0
     skipped = read_bundle(operator.out)
     assert skipped.proof is not None

@@ -212,8 +212,7 @@ def test_a_model_that_cannot_finish_is_named_by_the_check(
 
 @pytest.mark.slow
 def test_devices_teach_a_model_round_by_round_and_each_in_one(signed: Signed) -> None:
-    devices = Devices(signed)
-    result = asyncio.run(_all_rounds(devices))
+    result = asyncio.run(_all_rounds(Devices(signed)))
     assert (result.finished, result.number, result.next) == (True, ROUNDS, None)
     judged = result.held_out
     assert judged is not None
@@ -346,8 +345,7 @@ def test_an_example_waits_in_memory_for_the_state_of_its_own_round(
     assert not client.flush()
     assert shuffler.reports() == [], "nothing is told without it"
     assert all(metric.spent == 0 for metric in client.ledger().metrics if metric.name == "churn")
-    other = ModelState(1, STATE.centre, STATE.weights)
-    shuffler.models = sign_models({"churn": other}, key)
+    shuffler.models = sign_models({"churn": ModelState(1, STATE.centre, STATE.weights)}, key)
     client.flush()
     assert shuffler.reports() == [], "that one is of the round after"
     client = devices.client(number, shuffler)
@@ -594,8 +592,7 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
     key = read_operator_key(signed.keys)
     state_bytes = sign_models({"churn": STATE}, key)
     assert state_bytes == sign_models({"churn": STATE}, key)
-    models = open_models(state_bytes, operator=signed.bundle.operator)
-    assert models.states == {"churn": STATE}
+    assert open_models(state_bytes, operator=signed.bundle.operator).states == {"churn": STATE}
     assert json.loads(state_bytes.split(b"\n")[0])["operator"] == to_text(signed.bundle.operator)
     with pytest.raises(BadParameter):
         ModelState(0, (0.5,), (0.0,))

@@ -132,8 +132,7 @@ def test_drawn_totals_follow_the_shipping_coins() -> None:
 
 def test_the_ledger_shows_what_a_payload_could_have_meant() -> None:
     metric = _metric()
-    payload = metric.randomizer.randomize(0b101, KeyedBits(bytes(32)))
-    meanings = meanings_of(metric, payload)
+    meanings = meanings_of(metric, metric.randomizer.randomize(0b101, KeyedBits(bytes(32))))
     assert {name for name, _ in meanings} == {
         "none",
         *(f"only {value}" for value in metric.values or ()),

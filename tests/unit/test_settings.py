@@ -215,8 +215,7 @@ def test_the_environment_alone_starts_a_client(
 def test_without_a_state_dir_the_state_is_in_the_users_folder(
     signed: Signed, tmp_path: Path
 ) -> None:
-    client = Client.from_bundle(signed.path, insecure=True)
-    client.close(0)
+    Client.from_bundle(signed.path, insecure=True).close(0)
     (state_file,) = (tmp_path / "xdg" / "hubbub").glob("*/hubbub.sqlite3")
     assert len(state_file.parent.name) == 16, "by operator: apps of two operators do not meet"
 

@@ -163,8 +163,7 @@ def test_a_device_killed_before_the_answer_asks_the_same_again(
     first.close()
     issuer.fails = False
     second = FolderState(tmp_path / "state")
-    again = _client(bundle, second, shuffler, issuer, clock)
-    assert again.flush(HANG_SECONDS)
+    assert _client(bundle, second, shuffler, issuer, clock).flush(HANG_SECONDS)
     assert len(issuer.asked) == 2
     assert issuer.asked[0] == issuer.asked[1]
     assert [issuer.takes(report) for report in shuffler.reports()] == [True]

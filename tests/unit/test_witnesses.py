@@ -196,8 +196,7 @@ def test_a_witness_cosigns_a_grown_or_equal_log(
     public = (tmp_path / "witness" / "witness.pub").read_text().strip()
     witness_key = NoteKey.read(public, COSIGNATURE)
     for contents, at in (((b"1",), AT), ((), AT + 1), ((b"2", b"3"), AT + 1.5)):
-        folder = log(*contents)
-        new_checkpoint = sign(folder, first=at == AT, now=at)
+        new_checkpoint = sign(log(*contents), first=at == AT, now=at)
         text = state.read_text()
         assert Checkpoint.open(text, OWN).size == new_checkpoint.size
         assert cosigning_time(text, witness_key) == int(at)

@@ -65,8 +65,7 @@ def make_bundle(catalog: str | Path, *, shuffler: str | None = None) -> TestBund
     `shuffler` is HOST:PORT to use instead of the catalog's. Raises CatalogInvalid for a wrong one.
     """
     source = read_catalog(Path(catalog), _Alone())
-    start = int(time.time()) - _KEY_SECONDS
-    opening, public = new_periods(1, start, _KEY_SECONDS, periods=14)
+    opening, public = new_periods(1, int(time.time()) - _KEY_SECONDS, _KEY_SECONDS, periods=14)
     bundle = Bundle(
         metrics=source.metrics,
         keys=tuple(public),

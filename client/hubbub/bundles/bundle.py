@@ -158,8 +158,7 @@ class Bundle:
         set_derived(self, streams={stream.name: stream for stream in streams})
         if self.tokens:
             _check_tokens(self.metrics, self.streams)
-        line = line_of(self.handovers, self.operator) if self.operator else ()
-        set_derived(self, line=line)
+        set_derived(self, line=line_of(self.handovers, self.operator) if self.operator else ())
 
     @property
     def is_operators(self) -> bool:

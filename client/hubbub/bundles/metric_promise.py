@@ -55,8 +55,7 @@ class Promise:
         # Former versions wrote none, and none is written where there is no limit.
         if not (central == [] or (len(central) == 1 and is_number(central[0]))):
             raise ValueError("invalid figures")
-        limits = dict(zip(_LIMITS, (*figures, *central), strict=False))
-        return cls(digest=digest, **limits)
+        return cls(digest=digest, **dict(zip(_LIMITS, (*figures, *central), strict=False)))
 
     def data(self) -> list[Any]:
         """The JSON form."""

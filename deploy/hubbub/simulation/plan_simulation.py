@@ -45,8 +45,7 @@ def simulate(
     # Rounded so that the sum is the requested number of reports, even over very many values.
     cumulative = np.rint(np.cumsum(weights) / weights.sum() * plan_row.reports)
     counts = np.diff(cumulative, prepend=0.0).astype(np.int64)
-    chance = np.random.default_rng(seed)
-    totals = draw(mechanism, values, counts.tolist(), chance)
+    totals = draw(mechanism, values, counts.tolist(), np.random.default_rng(seed))
     strings = values if question.kind == "strings" else []
     result = answer(mechanism, totals, names or _names(question), strings)
     reports = max(totals.reports, 1)

@@ -145,8 +145,7 @@ async def allow(
         for part in (stream, hashlib.sha256(b"".join(blinded)).digest()[:_QUESTION_BYTES])
     ]
     of_period = f"issuer:{{{name}}}:{period[0]}:{period[1]}"
-    step = script(_ALLOW, [of_period], [devices, keep, *questions])
-    [answers] = await server.durable([step])
+    [answers] = await server.durable([script(_ALLOW, [of_period], [devices, keep, *questions])])
     return [bool(answer) for answer in answers]
 
 

@@ -142,8 +142,7 @@ class Pool:
         pool, batches, law = keys_of(window, "pool", "batches", "law")
         keys = [pool, batches, set_key(window, "batch", batch_id), law]
         limits = take.number, take.needs, self._owner, level.takes
-        step = script(_TAKE, keys, [batch_id.hex(), *limits])
-        [reply] = await self.server.execute([step])
+        [reply] = await self.server.execute([script(_TAKE, keys, [batch_id.hex(), *limits])])
         return batch_id if reply else None
 
     async def batches(self, place: Place) -> dict[bytes, bytes]:
@@ -168,8 +167,7 @@ class Pool:
         """
         keys = [*keys_of(place, "batches"), set_key(place, "batch", batch_id)]
         owners = [self._owner, owner or self._owner]
-        step = script(_CLAIM, keys, [batch_id.hex(), *owners])
-        [sealed] = await self.server.durable([step])
+        [sealed] = await self.server.durable([script(_CLAIM, keys, [batch_id.hex(), *owners])])
         return list(sealed)
 
     async def heartbeat(self) -> None:

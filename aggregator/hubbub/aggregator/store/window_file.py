@@ -156,8 +156,7 @@ def decode(content: bytes, label: FileName, definition: str, place: str) -> Wind
         raise _damage_error(place) from error
     if not is_whole_file:
         raise _damage_error(place)
-    last = bytes.fromhex(checksum[:_SUM_DIGITS])
-    counted = Counted(facts["reports"], facts["dummies"], last)
+    counted = Counted(facts["reports"], facts["dummies"], bytes.fromhex(checksum[:_SUM_DIGITS]))
     if (facts["stream"], facts["epoch"], counted) != (*label.window, label.counted):
         raise TotalsUnreadable(
             f"{place}: has the totals of {facts['stream']}:{facts['epoch']}, another window "

@@ -106,8 +106,7 @@ def _draw_picked(is_member: npt.NDArray[np.bool_], remaining: Counts, rng: Gener
     to_pick = np.arange(remaining.shape[1])
     for element in range(is_member.shape[1]):
         rows = np.flatnonzero(is_member[:, element])
-        chances = np.minimum(to_pick / to_come[rows, None], 1.0)
-        picked = rng.binomial(remaining[rows], chances)
+        picked = rng.binomial(remaining[rows], np.minimum(to_pick / to_come[rows, None], 1.0))
         cells[element] = picked.sum()
         unpicked = remaining[rows] - picked
         unpicked[:, :-1] += picked[:, 1:]

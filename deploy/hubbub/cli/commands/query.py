@@ -176,8 +176,7 @@ def _experiment(
     service: ServiceOptions,
 ) -> None:
     with service.connection() as connection:
-        answer = connection.experiment(experiment, confidence=confidence)
-        output.write(answer, _show_experiment)
+        output.write(connection.experiment(experiment, confidence=confidence), _show_experiment)
 
 
 def _show_experiment(answer: Document) -> None:
