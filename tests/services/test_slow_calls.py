@@ -44,13 +44,7 @@ def _call(channel: grpc.aio.Channel, method: str, requests: Any = None) -> Any:
 
 def _hang(channel: grpc.aio.Channel, method: str = SUBMIT) -> "asyncio.Task[grpc.StatusCode]":
     """A call whose message never comes; what it is told."""
-    call = _call(channel, method)
-
-    async def status_of() -> grpc.StatusCode:
-        code: grpc.StatusCode = await call.code()
-        return code
-
-    return asyncio.create_task(status_of())
+    return asyncio.create_task(_call(channel, method).code())
 
 
 async def _channels(address: str, number: int) -> list[grpc.aio.Channel]:
@@ -228,12 +222,12 @@ async def test_connections_that_sent_much_end_as_memory_grows_and_others_stay(
         reader, writer = await _dial(front.address)
         _, honest = await _dial(front.address)
         message = front.request(100).SerializeToString()
-        framed = struct.pack(">BI", 0, len(message)) + message
-        honest.write(_headers(1, SUBMIT) + _frame(0, 0, 1, framed[:-1]))
+        begun = struct.pack(">BI", 0, len(message)) + message[:-1]
+        honest.write(_headers(1, SUBMIT) + _frame(0, 0, 1, begun))
         await eventually_async(lambda: front.server.calls._read)
         ending = asyncio.create_task(front.server.end_floods())
         await eventually_async(lambda: len(looks) > 10)  # memory grows by less than a message
-        honest.write(_frame(0, 1, 1, framed[-1:]))
+        honest.write(_frame(0, 1, 1, message[-1:]))
         await eventually_async(lambda: front.admission.counts["taken"] == 100)
         await eventually_async(lambda: rounds)
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
