@@ -11,6 +11,7 @@ are counted also those whose answer it does not read.
 
 import asyncio
 import logging
+import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final, NoReturn
@@ -306,9 +307,6 @@ class Strict(grpc.aio.ServerInterceptor):
 
 def log_fault(log: logging.Logger, task: str, error: BaseException) -> None:
     """Logs an error's type and place, without its text, which could quote what was sent."""
-    frames = []
-    trace = error.__traceback__
-    while trace:
-        frames.append(f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}")
-        trace = trace.tb_next
-    log.error("%s failed: %s at %s", task, type(error).__name__, " > ".join(frames[1:]))
+    frames = [*traceback.walk_tb(error.__traceback__)][1:]
+    places = " > ".join(f"{frame.f_code.co_filename}:{line}" for frame, line in frames)
+    log.error("%s failed: %s at %s", task, type(error).__name__, places)
