@@ -84,7 +84,7 @@ def test_the_page_draws_found_strings_beside_counted_ones(watched: Watched, addr
     # Its confidence is the page's; that intervals hold at every look is of the count alone.
     page.select_option("[name=confidence]", "0.99")
     wider = _json(address, "plugin/estimates", tier="tree", confidence=0.99)["values"][0]
-    expect(whiskers.first).to_have_attribute("data-low", f"{wider['low']}")
+    expect(whiskers.first).to_have_attribute("data-low", f"{wider['low']:.15g}")
     page.select_option("[name=looks]", "any")
     watched.settled()
     assert "look as often as you like" in page.inner_text("#bars-notes")
