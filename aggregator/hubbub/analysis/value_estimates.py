@@ -96,7 +96,7 @@ class ValueEstimates:
         adds repeats * t (1 - t / n); 0 means the reporters themselves.
         """
         growth, curvature = self.share_law(reports, repeats)
-        counts = self.inside(max(reports, 1))
+        counts = self.estimates.clip(0.0, max(reports, 1))
         square = self.stderrs**2 + growth * counts - curvature * counts**2
         count_law = self.count_law and replace(self.count_law, sampled=repeats > 0)
         return replace(
@@ -108,10 +108,6 @@ class ValueEstimates:
             count_law=count_law if repeats <= 1 else None,
             of_counts=False,
         )
-
-    def inside(self, reports: float) -> Floats:
-        """The estimates, moved into [0, reports]."""
-        return np.minimum(np.maximum(self.estimates, 0.0), reports)
 
     def share_law(self, reports: int, repeats: int) -> tuple[float, float]:
         """What `of_shares` adds to growth and curvature."""
@@ -146,7 +142,7 @@ class ValueEstimates:
         low, high = np.minimum(np.maximum(ends, 0.0), reports)
         if not self.of_counts:
             return low, high
-        return whole_ends(low, self.inside(reports), high)
+        return whole_ends(low, self.estimates.clip(0.0, reports), high)
 
     def unbounded(
         self, reports: float, *, down: Floats | float, up: Floats | float
@@ -156,7 +152,7 @@ class ValueEstimates:
         They are `down` and `up` standard errors away, or as improbable by the `count_law` or the
         `tail`; without a `count_law` half of a `step` further (Yates 1934).
         """
-        clipped, tail = self.inside(reports), self.tail
+        clipped, tail = self.estimates.clip(0.0, reports), self.tail
         if self.count_law:
             return self.count_law.between(clipped, down, up)
         error = self.absent, self.growth, self.curvature
@@ -195,7 +191,7 @@ class ValueEstimates:
         estimates, absent, tail = self.estimates, self.absent, self.tail
         error = absent, self.growth, self.curvature
         plain = reach_of(confidence)
-        clipped = self.inside(reports)
+        clipped = self.estimates.clip(0.0, reports)
         scores, relative_stderr = estimates / absent, _relative_stderrs(clipped, *error)
         list_reach = selection_reach(_APART / max(len(estimates), 1), confidence)
         reach = relative_stderr * (
