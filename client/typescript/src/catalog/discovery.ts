@@ -4,7 +4,7 @@
  *
  * As client/hubbub/catalog/discovery.py; loaded only if a bundle has such a metric.
  */
-import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
+import { UnknownMetric } from "../errors.js";
 import { exact } from "../mechanisms/fraction.js";
 import { utf8Bytes } from "../mechanisms/hashing.js";
 import { concatenated, packed } from "../mechanisms/packing.js";
@@ -14,7 +14,7 @@ import { prefixTree } from "../mechanisms/tree.js";
 import { number, type Table } from "./json.js";
 import type { Finder } from "./metric.js";
 import type { Randomizer } from "../mechanisms/randomizer.js";
-import { readable } from "./values.js";
+import { wrongValue } from "./values.js";
 
 const EPOCH_BYTES = 8;
 const MIN_SHARE = 1e-6;
@@ -52,7 +52,7 @@ export function finderOf(name: string, entry: Table, counting: Randomizer): Find
         utf8Bytes(text);
         return text;
       } catch (error) {
-        throw new ValueOutOfDomain(`metric "${name}": ${readable(error)}`);
+        throw wrongValue(name, error);
       }
     },
   };

@@ -1,5 +1,5 @@
 /** Metrics: the questions of a bundle, and each question's streams with their randomizers. */
-import { NotListed, UnknownMetric, ValueOutOfDomain } from "../errors.js";
+import { UnknownMetric } from "../errors.js";
 import { load } from "../loading.js";
 import { mechanismOf } from "../mechanisms/preloaded.js";
 import type { BitSource } from "../mechanisms/random_bits.js";
@@ -9,7 +9,7 @@ import type { Kem } from "../transport/sealing.js";
 import type { Dummies } from "./dummies.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import type { Notice } from "./sampling.js";
-import { listedPlace, readable } from "./values.js";
+import { listedPlace, wrongValue } from "./values.js";
 
 /**
  * A stream: a metric at one epsilon, with separate totals for the current list of values: "theme",
@@ -350,8 +350,7 @@ async function coder(name: string, entry: Table, randomizer: Randomizer): Promis
     try {
       return code(value);
     } catch (error) {
-      const WrongValue = error instanceof NotListed ? NotListed : ValueOutOfDomain;
-      throw new WrongValue(`metric "${name}": ${readable(error)}`);
+      throw wrongValue(name, error);
     }
   };
 }

@@ -34,6 +34,12 @@ export function readable(error: unknown): string {
   return error instanceof ValueOutOfDomain ? error.message : "the value cannot be read";
 }
 
+/** The error for a value of a metric, of the same class as that which was thrown for the value. */
+export function wrongValue(metricName: string, error: unknown): ValueOutOfDomain {
+  const WrongValue = error instanceof NotListed ? NotListed : ValueOutOfDomain;
+  return new WrongValue(`metric "${metricName}": ${readable(error)}`);
+}
+
 /** The index of a listed value; -1 if it is not listed. */
 export function placeOf(values: readonly string[], value: unknown): number {
   return values.indexOf(typeof value === "boolean" ? String(value) : (value as string));

@@ -3,9 +3,8 @@
  * Events are counted in memory, stored in the device's document, and reported once an epoch.
  */
 import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
-import { ValueOutOfDomain } from "../errors.js";
 import type { Metric } from "../catalog/metric.js";
-import { readable } from "../catalog/values.js";
+import { wrongValue } from "../catalog/values.js";
 import { accountOf, accountsOf } from "./account.js";
 import { publicArm } from "./arms.js";
 import type { Device, Events } from "./device.js";
@@ -43,7 +42,7 @@ export function note(
   try {
     event = past?.event(value) ?? "";
   } catch (error) {
-    throw new ValueOutOfDomain(`metric "${metric.name}": ${readable(error)}`);
+    throw wrongValue(metric.name, error);
   }
   if (reporter.local) return reporter.local.add(metric.name, event);
   if (!past?.counts) event = cellOf();
