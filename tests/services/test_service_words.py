@@ -87,11 +87,11 @@ def test_a_grpc_address_in_place_of_http_is_refused_with_the_right_one(
 def test_the_folder_of_an_earlier_version_is_read_only_while_it_runs(tmp_path: Path) -> None:
     of_before = {"query": "127.0.0.1:9", "tls": "tls", "page": "http://127.0.0.1:9/"}
     (tmp_path / "endpoints.json").write_text(json.dumps(of_before))
-    with (tmp_path / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with (tmp_path / "endpoints.json").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         endpoints = read_endpoints(tmp_path)
     assert (endpoints.page, endpoints.home) == ("http://127.0.0.1:9/", str(tmp_path))
-    Endpoints(page="http://127.0.0.1:9/", development=True).write(tmp_path)
+    Endpoints(page="http://127.0.0.1:9/", development=True).write(tmp_path).close()
     with pytest.raises(ServiceUnavailable, match=r"nothing runs in .*: start it with: .* --dev"):
         read_endpoints(tmp_path)  # another installation may use the address now
 

@@ -39,7 +39,7 @@ from hubbub.installation.child_process import (
 )
 from hubbub.installation.embedded_redis import EmbeddedRedis
 from hubbub.installation.keys_and_bundles import OPERATORS, build_bundle, make_keys, publish_models
-from hubbub.installation.running_endpoints import LOCK, Endpoints
+from hubbub.installation.running_endpoints import Endpoints
 from hubbub.issuer.accounts import add_account
 from hubbub.keys.issuer_and_gateway_keys import GATEWAY_KEY, make_gateway_key, make_token_key
 from hubbub.keys.opening_key_files import read_public_keys
@@ -50,8 +50,6 @@ from hubbub.runtime.tls import TlsFolder
 ACCOUNTS: Final = "accounts"
 ACCOUNT_KEY: Final = "account.key"
 """Of a run whose catalog names an issuer: the key of the one account that it has."""
-_LOCK_TRIES: Final = 20
-_LOCK_TRY_SECONDS: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,13 +135,19 @@ class LocalRun:
         try:
             self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
             (self.home / "log").mkdir(exist_ok=True)
-            self._lock = (self.home / LOCK).open("w")
+            lock = (self.home / "lock").open("w")
         except OSError as error:
             raise StateUnusable(f"{self.home}: {error.strerror}; give a writable folder") from error
+        self._locked: list[TextIO] = [lock]
         try:
             handle_endings(_interrupt)
             # Locks folder and ports: two Redis servers on one folder would ruin it.
-            _lock(self.home, self._lock)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise StateUnusable(
+                    f"{self.home} is in use by another hubbub; end it, or give another --home"
+                ) from error
             for port in astuple(self.ports):
                 with socket.socket() as probe:
                     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -155,7 +159,7 @@ class LocalRun:
                             "or choose others with --port"
                         ) from error
             self.bundle: Bundle = self._prepare()
-            self.endpoints.write(self.home)
+            self._locked.append(self.endpoints.write(self.home))
             self._start()
         except BaseException:
             self.stop()
@@ -193,7 +197,8 @@ class LocalRun:
             for redis in self.redis_servers:
                 redis.stop()
             self.children, self.redis_servers = [], []
-            self._lock.close()
+            for file in self._locked:
+                file.close()
 
     def take(self, catalog: Catalog) -> None:
         """Builds and signs a catalog, and makes the running services use it.
@@ -341,18 +346,6 @@ class LocalRun:
                 )
             except grpc.RpcError as error:
                 raise ServiceUnavailable(f"{self.shuffler_status}: {error.details()}") from error
-
-
-def _lock(home: Path, file: TextIO) -> None:
-    """Locks a folder's file, which commands that look for a run lock for microseconds.
-
-    Raises StateUnusable if another run has locked it.
-    """
-    for _ in range(_LOCK_TRIES):
-        with suppress(BlockingIOError):
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        time.sleep(_LOCK_TRY_SECONDS)
-    raise StateUnusable(f"{home} is in use by another hubbub; end it, or give another --home")
 
 
 def _command_line(options: Mapping[str, object]) -> list[str]:

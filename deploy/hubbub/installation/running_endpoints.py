@@ -5,7 +5,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from hubbub.errors import ServiceUnavailable
 from hubbub.notebook.connection import Connection
@@ -16,8 +16,6 @@ if sys.platform != "win32":
 
 HOME: Final = Path(".hubbub")
 """Where `hubbub up` has its state unless another folder is named."""
-LOCK: Final = "lock"
-"""The file that `hubbub up` locks while it runs in a folder."""
 _CALL_SECONDS: Final = 60.0
 _FILE: Final = "endpoints.json"
 
@@ -38,10 +36,17 @@ class Endpoints:
     authority: str | None = None
     home: str = ""
 
-    def write(self, home: Path) -> None:
-        """Writes the address to where `read_endpoints` looks for it."""
-        document = {"page": self.page, "development": self.development}
-        (home / _FILE).write_text(json.dumps(document))
+    def write(self, home: Path) -> TextIO:
+        """Writes the address to where `read_endpoints` looks for it.
+
+        Returns the file, which is locked, and so in use, until it is closed.
+        """
+        file = (home / _FILE).open("w")
+        if sys.platform != "win32":
+            fcntl.flock(file, fcntl.LOCK_EX)  # waits for commands that test it, for microseconds
+        json.dump({"page": self.page, "development": self.development}, file)
+        file.flush()
+        return file
 
     @property
     def service(self) -> Service:
@@ -85,12 +90,12 @@ def nothing_runs(home: Path | str) -> str:
 
 
 def _is_running(home: Path) -> bool:
-    """Whether a `hubbub up` has locked the folder."""
+    """Whether a `hubbub up` has locked its addresses."""
     if sys.platform == "win32":  # `hubbub up` does not run there
         return False
-    with suppress(FileNotFoundError), (home / LOCK).open() as lock:
+    with suppress(FileNotFoundError), (home / _FILE).open() as file:
         try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
     return False
