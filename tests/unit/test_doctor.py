@@ -139,6 +139,8 @@ def test_another_apps_refusal_names_the_option_and_is_no_fault_beside_an_app_tha
     assert trust_of(signed.path, "a game") == [("fault", False)]
     Client.from_bundle(signed.path, app="shop", shuffler=away).close(0)
     assert trust_of(signed.path) == [("ok", False), ("note", True)]
+    states = [f.text for f in examine(device_checks(bundle=signed.path)) if f.subject == "state"]
+    assert sorted("of another operator" in text for text in states) == [False, True]
 
 
 @pytest.mark.usefixtures("shuffler")

@@ -24,7 +24,7 @@ from hubbub.catalog import EPOCH_SECONDS
 from hubbub.client.settings import Settings
 from hubbub.client.startup import WRONG_FILE, state_home, transport_of
 from hubbub.client.state.contract import SENT
-from hubbub.client.state_inspection import peek, state_folders
+from hubbub.client.state_inspection import peek, read_vouched, state_folders
 from hubbub.client.transport.contract import NotSent
 from hubbub.client.trust import possible_paths, read_places, read_trust
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable
@@ -79,7 +79,7 @@ def device_checks(**settings: Any) -> list[tuple[str, Check]]:
         ("versions", _versions),
         ("bundle", bundle),
         ("trust", of_bundle(_trust)),
-        ("state", lambda: _states(Settings.read(**settings))),
+        ("state", lambda: _states(Settings.read(**settings), bundles)),
         ("shuffler", of_bundle(_shuffler)),
     ]
 
@@ -164,16 +164,18 @@ def _unreadable_trust(path: Path) -> Iterator[Finding]:
         yield Finding("trust", "note", f"{path}: {text}")
 
 
-def _states(settings: Settings) -> Iterator[Finding]:
+def _states(settings: Settings, bundles: Sequence[Bundle]) -> Iterator[Finding]:
     folders = [settings.state_dir] if settings.state_dir else state_folders(state_home())
     if not folders:
         yield Finding("state", "note", f"{state_home()}: no app has reported for this user yet")
     for folder in folders:
-        yield from examine([("state", lambda folder=folder: _state(folder))])  # type: ignore[misc]
+        yield from examine([("state", lambda folder=folder: _state(folder, bundles))])  # type: ignore[misc]
 
 
-def _state(folder: Path) -> Iterator[Finding]:
-    view = peek(folder)
+def _state(folder: Path, bundles: Sequence[Bundle]) -> Iterator[Finding]:
+    view, recorded = peek(folder), read_vouched(folder)
+    is_foreign = recorded and any(recorded.operator not in bundle.line for bundle in bundles)
+    owner = ", of another operator" if is_foreign else ""
     fates = Counter(payload.fate for payload in view.payloads)
     counts = [f"{fates.pop(SENT, 0):,} sent, {fates.pop('waiting', 0):,} waiting"]
     counts += [f"{n:,} {name.replace('_', ' ')}" for name, n in sorted(view.counts.items()) if n]
@@ -181,7 +183,7 @@ def _state(folder: Path) -> Iterator[Finding]:
     yield Finding(
         "state",
         "ok" if view.on else "note",
-        f"{folder}: {is_on}; of what it remembers {', '.join(counts)}",
+        f"{folder}{owner}: {is_on}; of what it remembers {', '.join(counts)}",
     )
 
 
