@@ -206,11 +206,13 @@ def test_arms_whose_sizes_do_not_fit_their_weights_are_shown_first(tmp_path: Pat
     assert answer.ratio_p_value is not None
     assert answer.ratio_p_value < 1e-6
     assert answer.verdict.startswith("The arms' sizes do not fit their weights")
-    assert "the sizes do not fit either" in answer.verdict
-    equal, unequal = ({"control": [4000, 0], "new": [count, 0]} for count in (4000, 8000))
-    answer = _answer(_bundle(tmp_path, CATALOG), [0, 1], equal, unequal)
-    assert "do not fit" in answer.sizes
-    assert "In the first epoch alone (p = 1) the sizes fit: an arm keeps more" in answer.verdict
+    assert "they do not fit either" in answer.verdict
+    for equal, new, cause in ((4000, 8000, "they fit: an arm"), (300, 5000, "there are too few")):
+        sizes = (equal, equal), (4000, new)
+        epochs = [{"control": [first, 0], "new": [second, 0]} for first, second in sizes]
+        answer = _answer(_bundle(tmp_path, CATALOG), [0, 1], *epochs)
+        assert "do not fit" in answer.sizes
+        assert f"In the first epoch alone (p = 1) {cause}" in answer.verdict
 
 
 def test_more_returning_devices_in_an_arm_are_no_sign_of_wrong_sizes(tmp_path: Path) -> None:

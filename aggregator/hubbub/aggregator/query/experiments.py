@@ -5,7 +5,7 @@ includes the reports of the one before.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import inf
 from typing import Final
@@ -149,13 +149,12 @@ class Arms:
                 )
         return ""
 
-    def ratio(self, epochs: int | None = None) -> float | None:
+    def ratio(self, epochs: int | None = None, *, of_all: bool = False) -> float | None:
         """P-value of the arms' sizes in the first `epochs`, or all, that are large enough to judge.
 
-        None without such an epoch, or if an arm ended.
-
-        Reports of before an arm ended follow weights that the catalog no longer has. Of a retention
-        or an activity the number of reports is what an arm may change.
+        `of_all`: by the sizes of all these epochs, not by the weights. None without such an epoch,
+        or if an arm ended, since earlier reports follow weights that the catalog no longer has.
+        Of a retention or an activity the number of reports is what an arm may change.
         """
         weights = list(self.experiment.arms.values())
         kind = figure_kind(self.metric)
@@ -168,13 +167,13 @@ class Arms:
             for epoch in by_epoch[0]
             if least * sum(counts := [arm_counts[epoch] for arm_counts in by_epoch])
             >= _SURELY * self.metric.fewest
-        ][:epochs]
+        ]
         if not judged:
             return None
         # A returning device has the same arm, so it is no further evidence.
         repeats = self.metric.limits.reports_per_epoch if epochs == 1 else self.repeats
-        sums = [sum(column) / repeats for column in zip(*judged, strict=True)]
-        return ratio_p_value(sums, weights)
+        sums = [sum(column) / repeats for column in zip(*judged[:epochs], strict=True)]
+        return ratio_p_value(sums, [*map(sum, zip(*judged, strict=True))] if of_all else weights)
 
 
 def _experiment(bundle: Bundle, name: str) -> Experiment:
@@ -222,7 +221,7 @@ async def experimented(
         arm_effects = await asyncio.to_thread(effects, control_estimate, arm_estimate, surer)
         values += [_row_of(arms.metric, arm, effect) for effect in arm_effects]
         unanswered += await _unbounded_figures(query, arms, arm, surer)
-    p_value = _ratio_of(arms_by_metric)
+    p_value = _ratio_of(arms.ratio() for arms in arms_by_metric)
     fits = p_value is None or p_value >= _RATIO_DOUBT
     selections = [part for arms in arms_by_metric for part in arms.selections.values()]
     reports = sum(selection.reports for selection in selections)
@@ -247,10 +246,10 @@ async def experimented(
     )
 
 
-def _ratio_of(metrics_arms: Sequence[Arms], epochs: int | None = None) -> float | None:
-    """P-value of the arms' sizes in all metrics together, of all epochs or of the first ones."""
-    ratios = [ratio for arms in metrics_arms if (ratio := arms.ratio(epochs)) is not None]
-    return min(min(ratios) * len(ratios), 1.0) if ratios else None
+def _ratio_of(ratios: Iterable[float | None]) -> float | None:
+    """P-value of the arms' sizes in all metrics together, from those of each (Bonferroni)."""
+    p_values = [ratio for ratio in ratios if ratio is not None]
+    return min(min(p_values) * len(p_values), 1.0) if p_values else None
 
 
 async def _arm_estimate(query: QueryEngine, arms: Arms, arm: str, confidence: float) -> ArmEstimate:
@@ -328,18 +327,22 @@ def _sentences(
     experiment = metrics_arms[0].experiment
     if experiment.is_over(()):
         yield f"{over_sentence(experiment)}."
-    if not fits and (first_p_value := _ratio_of(metrics_arms, epochs=1)) is not None:
+    first_p_value = _ratio_of(arms.ratio(1) for arms in metrics_arms)
+    moved_p_value = _ratio_of(arms.ratio(1, of_all=True) for arms in metrics_arms)
+    if not fits and first_p_value is not None and moved_p_value is not None:
         yield (
             "The arms' sizes do not fit their weights: find out why before you trust an effect. "
             "They count reports, not devices: an arm whose people leave sends fewer."
         )
-        begin = f"In the first epoch alone (p = {first_p_value:.3g}) the sizes"
+        begin = f"In the first epoch alone (p = {first_p_value:.3g})"
         if first_p_value < _RATIO_DOUBT:
-            yield f"{begin} do not fit either: look for devices that do not get or send an arm."
+            yield f"{begin} they do not fit either: find devices that do not get or send an arm."
+        elif moved_p_value >= _RATIO_DOUBT:
+            yield f"{begin} there are too few reports to tell whether an arm keeps more people."
         else:
             yield (
-                f"{begin} fit: an arm keeps more people. For an effect without this, ask about "
-                f"that epoch: hubbub breakdown METRIC --by {experiment.name} --epochs DATE."
+                f"{begin} they fit: an arm keeps more people. For an effect without this, ask "
+                f"about that epoch: hubbub breakdown METRIC --by {experiment.name} --epochs DATE."
             )
     rows_by_metric: dict[str, list[EffectRow]] = {}
     for row in sorted(rows, key=lambda row: not row.shown):
