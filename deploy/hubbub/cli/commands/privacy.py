@@ -3,7 +3,7 @@
 import shlex
 from dataclasses import asdict
 from functools import partial
-from math import exp, isfinite
+from math import exp, inf, isfinite
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -300,28 +300,28 @@ def _compose(
     events += [make_event(sigma=deviation) for deviation in sigma]
     events += _history(history) if history else []
     composition = compose(events, delta)
+    figures = {**asdict(composition), "best": composition.best}
+    bounds = {name: None if bound == inf else bound for name, bound in figures.items()}
     if json:
-        say_json({**asdict(composition), "best": composition.best})
+        say_json(bounds)
         return
-    lines = [
-        ("basic: epsilons add up", composition.basic),
-        ("advanced (Dwork, Rothblum, Vadhan 2010)", composition.advanced),
-        ("Renyi divergences", composition.rdp),
-        ("privacy loss distributions", composition.pld),
-    ]
+    lines = {
+        "basic: epsilons add up": bounds["basic"],
+        "advanced (Dwork, Rothblum, Vadhan 2010)": bounds["advanced"],
+        "Renyi divergences": bounds["rdp"],
+        "privacy loss distributions": bounds["pld"],
+        "the best of them": bounds["best"],
+    }
     table(
         f"{sum(event.times for event in events):,} events together, at delta {delta:g}",
         ("bound", "epsilon", "odds change by"),
         [
-            (
-                name,
-                "no bound" if bound is None else f"{bound:.4f}",
-                "" if bound is None else f"{exp(min(bound, 700)):.4g}",
-            )
-            for name, bound in lines
+            (name, "no bound", "")
+            if bound is None
+            else (name, f"{bound:.4f}", f"{exp(min(bound, 700)):.4g}")
+            for name, bound in lines.items()
         ],
     )
-    say(f"the best of them: {composition.best:.4f}")
 
 
 def _history(path: Path) -> list[Event]:
