@@ -129,7 +129,7 @@ async def with_alert(query: QueryEngine, detail: MetricDetail) -> MetricDetail:
         sentence = f"{state}: {verdict.sentence}"
         return replace(detail, alert=f"Alert {rule}. {sentence}.", alert_raised=verdict.fired)
     compares = metric.alert.rule().of == "change" or isinstance(metric.value_kind, Retention)
-    epochs = "two closed epochs" if compares else "a closed epoch"
+    epochs = "two closed, readable epochs" if compares else "a closed, readable epoch"
     needs = f"a verdict needs {epochs} of at least {several(metric.fewest, 'report')}"
     return replace(detail, alert=f"Alert {rule}. Not judged yet: {needs}.")
 

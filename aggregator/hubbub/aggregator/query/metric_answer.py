@@ -55,7 +55,7 @@ def notes(plan: estimating.AnswerPlan, answer: Answer) -> list[str]:
         sentences.append(plan.family.SHARES)
     if plan.family.FINDS and not answer.values:
         sentences.append(
-            "No string is clearly above chance: request more epochs, or likely strings (--likely)."
+            "No string is clearly above chance: request more epochs; --likely needs less evidence."
         )
     levels = [*map(attrgetter("estimate"), answer.values)]
     for note in notes_of_levels(answer, levels, answer.reports, whole=answer.reports):

@@ -88,8 +88,7 @@ async def exposition(query: QueryEngine, requests: Mapping[int, int]) -> bytes:
     lines = [(line, await _newest_estimates(query, line)) for line in await query.metrics()]
     metrics = query.collected.bundle.metrics.values()
     verdicts = [await newest_verdict(query, metric) for metric in metrics]
-    estimate_lines = _Estimates(lines, [verdict for verdict in verdicts if verdict], requests)
-    return generate_latest(estimate_lines)
+    return generate_latest(_Estimates(lines, list(filter(None, verdicts)), requests))
 
 
 async def _newest_estimates(query: QueryEngine, line: MetricLine) -> Estimated | None:
