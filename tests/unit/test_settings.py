@@ -127,7 +127,7 @@ def test_an_address_of_the_environment_is_refused_by_its_variable(
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        ({"disable": True}, "'disable' is not a setting; there are app, .*mean \"disabled\""),
+        ({"disable": True}, "'disable' is not a setting; there are path, app, .*mean \"disabled\""),
         ({"pubic": {}}, "'pubic' is not a setting.*public, persons; did you mean \"public\""),
         ({"log": "warn1ng"}, "log 'warn1ng' is not one of debug.*did you mean \"warning\""),
         ({"max_epsilon": "0.1"}, "max_epsilon is not understood; give a number"),

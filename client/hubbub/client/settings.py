@@ -160,13 +160,12 @@ def epsilon_limit(max_epsilon: float | None, name: str = "max_epsilon") -> float
 
 def check_names(names: Iterable[str], start: Callable[..., Any]) -> None:
     """Raises BadParameter for a name that is no setting; `start` has further arguments."""
-    known = [field.name for field in fields(Settings) if field.name != "bundle"]
+    setting_names = [field.name for field in fields(Settings) if field.name != "bundle"]
     for name in names:
-        if name not in known:
-            parameters = inspect.signature(start).parameters.values()
-            further = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
-            listed = list(dict.fromkeys([*known, *further]))
-            remedy = f"there are {', '.join(listed)}{did_you_mean(name, listed)}"
+        if name not in setting_names:
+            own = inspect.getfullargspec(start)
+            arguments = dict.fromkeys([*own.args[1:], *setting_names, *own.kwonlyargs])
+            remedy = f"there are {', '.join(arguments)}{did_you_mean(name, arguments)}"
             raise BadParameter(f"{name!r} is not a setting; {remedy}")
 
 
