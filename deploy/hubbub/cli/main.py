@@ -51,8 +51,13 @@ _OVER_HTTP: Final = (
     "no longer exists: analysts query over HTTP; give --url https://HOST:PORT of "
     "--http-listen, and a token in HUBBUB_TOKEN"
 )
-_REMOVED_OPTIONS: Final = {"--query": _OVER_HTTP, "--tls": _OVER_HTTP}
-"""Options of earlier versions that asked over gRPC, and what is in their place."""
+_REPLACED_OPTIONS: Final = {
+    "--query": _OVER_HTTP,
+    "--tls": _OVER_HTTP,
+    "compare --before": "is --epochs",
+    "compare --after": "is --to",
+}
+"""Options of earlier versions, or of notebooks, and what is in their place."""
 _PLANS: Final = {
     "--central": "hubbub plan central --epsilon E",
     "--model": "hubbub plan model KIND",
@@ -63,12 +68,13 @@ _PLANS: Final = {
 
 
 class _Parser(command_line.Parser):
-    """Names the replacement of an option of an earlier version."""
+    """Names the replacements of options."""
 
     def _suggestion(self, unread: Sequence[str]) -> str:
-        for option in (word.partition("=")[0] for word in unread):
-            if option in _REMOVED_OPTIONS:
-                raise BadParameter(f"{option} {_REMOVED_OPTIONS[option]}")
+        options = [word.partition("=")[0] for word in unread]
+        options += [f"{self.prog.removeprefix('hubbub ')} {option}" for option in options]
+        if replaced := [f"{o} {_REPLACED_OPTIONS[o]}" for o in options if o in _REPLACED_OPTIONS]:
+            raise BadParameter("; ".join(replaced))
         return super()._suggestion(unread)
 
 
@@ -107,7 +113,7 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(number, _interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is under nohup
         signal.signal(signal.SIGHUP, _interrupt)
-    if sorted(arguments) == ["--verify", "--version"]:
+    if set(arguments) - {"--version"} == {"--verify"}:
         from hubbub.programs.installed_hashes import verify  # noqa: PLC0415 as _Version says
 
         lines, is_whole = verify()
@@ -181,7 +187,7 @@ def _parser(
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="with --version: compare the installed files with what their wheels recorded",
+        help="compare the installed files with what their wheels recorded, and exit",
     )
     commands = parser.add_subparsers(
         title="commands", required=True, metavar="COMMAND", action=_Commands

@@ -80,7 +80,10 @@ def table(
     columns = [
         Sized(
             head=visible(name),
-            cells=[_short_text(row[place]) for row in rows],
+            # Shortened, so that no cell fills pages.
+            cells=[
+                visible(row[place][:_LONGEST] + "..." * bool(row[place][_LONGEST:])) for row in rows
+            ],
             shortest=0 if place >= text_columns else _SHORTEST_TEXT if place else _SHORTEST_NAME,
             spare=spare[place] if spare else 0,
             picture=pictures and place == len(header) - 1,
@@ -183,11 +186,6 @@ def announced_if_long(what: Callable[[], str]) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-
-
-def _short_text(text: str) -> str:
-    """A cell's text, shortened so that it does not fill pages."""
-    return visible(text if len(text) <= _LONGEST else text[:_LONGEST] + "...")
 
 
 # A column has a space on either side, and one between it and the next; the table one before all.
