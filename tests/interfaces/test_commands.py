@@ -268,7 +268,7 @@ def test_ranges_of_epochs_that_cannot_be_meant_are_refused(home: House, capsys: 
         (["query", "theme", "--last", "99999999999d"], '"99999999999d" is outside [1, 999,999]'),
         (["query", "theme", "--epochs", "all,newest"], "epochs all cannot be combined with other"),
         (["query", "theme", "--last", "0"], '"0" is outside [1, 999,999]'),
-        (["compare", "theme", "--epochs", "newest"], "add the range to compare with: --to"),
+        (["compare", "theme", "--epochs", "newest"], "add --to, or over HTTP to_epochs"),
         (["compare", "theme", "--epochs", "all", "--to", "all"], "independent; choose others"),
     ):
         assert message in refusal_of(capsys, *words, "--url", home.page)

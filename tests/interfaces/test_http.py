@@ -416,13 +416,16 @@ def test_strings_are_asked_for_by_post(home: House) -> None:
         unknown.json()["detail"]
         == "body.colour: is not a field here; leave it out, see /openapi.json"
     )
-    for content, problem in (
-        ("[]", "body: must be a JSON object, sent as application/json"),
-        ("{", "body: is not JSON"),
-        ('{"date": "\\ud800"}', "body.date: is malformed; see /openapi.json"),
+    fields = "; its fields are date, text, metric"
+    for place, content, problem in (
+        ("marks", "[]", f"body: must be a JSON object, sent as application/json{fields}"),
+        ("marks", "{", f"body: is not JSON{fields}"),
+        ("marks", '{"date": "\\ud800"}', "body.date: is malformed; see /openapi.json"),
+        ("candidates", "[]", 'body: must be a JSON object: {"candidates": [...]}'),
+        ("candidates", '{"candidates": [1]}', "body.candidates.0: is not a text"),
     ):
         headers = {"content-type": "application/json"}
-        malformed = web.put(f"{home.page}/v1/marks/a", content=content, headers=headers)
+        malformed = web.put(f"{home.page}/v1/{place}/a", content=content, headers=headers)
         assert (malformed.status_code, malformed.json()["detail"]) == (422, problem)
     assert json.loads(web.get(f"{home.page}/openapi.json").text)["openapi"].startswith("3.")
 

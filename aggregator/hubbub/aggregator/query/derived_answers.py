@@ -102,7 +102,7 @@ async def compare(
     *holdings, why = await engine.collected.pair(name, query.range, after)
     earlier_epochs, later_epochs = (holding.epochs for holding in holdings)
     if shared := set(earlier_epochs) & set(later_epochs):
-        remedy = "add the range to compare with: --to" if after == NEWEST else "choose others"
+        remedy = "add --to, or over HTTP to_epochs" if after == NEWEST else "choose others"
         raise BadParameter(
             f"both ranges contain {holdings[0].date(min(shared))}: their errors would not be "
             f"independent; {remedy}"

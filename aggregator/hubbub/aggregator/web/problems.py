@@ -88,6 +88,7 @@ _WRONG: Final = {
     "literal_error": "must be {expected}",
     "model_attributes_type": "must be a JSON object, sent as application/json",
     "json_invalid": "is not JSON",
+    "body": "{msg}",
 }
 _OTHERWISE: Final = "is malformed; see /openapi.json"
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
@@ -127,8 +128,9 @@ def handle_problems(app: FastAPI) -> None:
         return problem(status, type(error).__name__, str(error), headers)
 
     @app.exception_handler(RequestValidationError)
-    async def malformed(_request: Request, error: RequestValidationError) -> Response:
-        return problem(422, "Malformed", "; ".join(map(_parameter_problem, error.errors())))
+    async def malformed(request: Request, error: RequestValidationError) -> Response:
+        problems = [_parameter_problem(wrong, request) for wrong in error.errors()]
+        return problem(422, "Malformed", "; ".join(problems))
 
     @app.exception_handler(Exception)
     async def fault(_request: Request, _error: Exception) -> Response:
@@ -139,7 +141,11 @@ def handle_problems(app: FastAPI) -> None:
         headers, detail = dict(error.headers or {}), str(error.detail)
         if error.status_code == 405:  # noqa: PLR2004 method not allowed
             # The framework names the methods of one route; a path may have several.
-            headers = {"allow": ", ".join(sorted(_methods(app, request)))}
+            path = request.scope["path"]
+            routes = [r for r in app.routes if isinstance(r, APIRoute) and r.include_in_schema]
+            matching = [route for route in routes if route.path_regex.match(path)]
+            methods = {method for route in matching for method in route.methods or ()}
+            headers = {"allow": ", ".join(sorted(methods))}
             detail = "this path does not support this method; /openapi.json lists all requests"
         if error.status_code == 404:  # noqa: PLR2004 not found
             if "text/html" in request.headers.get("accept", ""):
@@ -150,16 +156,11 @@ def handle_problems(app: FastAPI) -> None:
         return problem(error.status_code, "NotServed", detail, headers)
 
 
-def _parameter_problem(wrong: Mapping[str, Any]) -> str:
+def _parameter_problem(wrong: Mapping[str, Any], request: Request) -> str:
     """Returns the problem with one parameter, without the pattern that it failed to match."""
     place = wrong["loc"][:1] if wrong["type"] == "json_invalid" else wrong["loc"]
     name = ".".join(map(str, place)).removeprefix("query.").removeprefix("path.")
-    template = _WRONG.get(wrong["type"], _OTHERWISE)
-    return f"{name}: {template.format(**wrong.get('ctx', {}))}"
-
-
-def _methods(app: FastAPI, request: Request) -> set[str]:
-    path = request.scope["path"]
-    routes = (each for each in app.routes if isinstance(each, APIRoute) and each.include_in_schema)
-    matching = (route for route in routes if route.path_regex.match(path))
-    return {method for route in matching for method in route.methods or ()}
+    text = _WRONG.get(wrong["type"], _OTHERWISE).format_map({**wrong, **wrong.get("ctx", {})})
+    body = request.scope["route"].body_field
+    fields = ", ".join(body.field_info.annotation.model_fields) if body and name == "body" else ""
+    return f"{name}: {text}{fields and f'; its fields are {fields}'}"
