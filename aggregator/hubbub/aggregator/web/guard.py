@@ -94,7 +94,10 @@ class Guard:
     def _misplaced(self, scope: Scope, headers: Headers) -> App | None:
         if not self.access.asks and not is_loopback(headers.get("host", "") or "?"):
             return problem(403, "WrongHost", "use a name of this machine: 127.0.0.1")
-        if scope["method"] not in _READING and _is_cross_site(headers, self.origins):
+        site, origin = headers.get("sec-fetch-site", "same-origin"), headers.get("origin")
+        is_own_origin = origin is None or origin.partition("://")[2] == headers.get("host")
+        is_own_page = site in {"same-origin", "none"} and is_own_origin
+        if scope["method"] not in _READING and not (is_own_page or origin in self.origins):
             return problem(403, "OtherOrigin", "pages of other origins may not send requests")
         if "transfer-encoding" in headers:
             return problem(411, "LengthRequired", "send a Content-Length, not chunks")
@@ -129,7 +132,10 @@ class Guard:
         if caller is None:
             is_open = scope["path"] in self.pages or scope["path"].startswith(_OPEN)
             return None if is_open else refusal or self._refuse_unidentified(authorization)
-        if caller.way == "login" and scope["method"] not in _READING and not _is_ours(headers):
+        # Whether headers prove that a page of this service sent the request.
+        is_own_origin = (headers.get("origin") or "").partition("://")[2] == headers.get("host")
+        is_ours = is_own_origin or headers.get("sec-fetch-site") == "same-origin"
+        if caller.way == "login" and scope["method"] not in _READING and not is_ours:
             return problem(403, "OtherOrigin", "a session is only for pages of this service")
         return None
 
@@ -149,21 +155,6 @@ class Guard:
             title, detail = "NoToken", "send a token: Authorization: Bearer hubbub_..."
         way = {"login": login.oidc.title} if login else {}
         return problem(401, title, detail, {"www-authenticate": "Bearer"}, **way)
-
-
-def _is_cross_site(headers: Headers, origins: Collection[str]) -> bool:
-    site = headers.get("sec-fetch-site", "same-origin")
-    origin = headers.get("origin")
-    if origin in origins:
-        return False
-    is_own_origin = origin is None or origin.partition("://")[2] == headers.get("host")
-    return site not in {"same-origin", "none"} or not is_own_origin
-
-
-def _is_ours(headers: Headers) -> bool:
-    """Returns whether headers prove that a page of this service sent the request."""
-    is_own_origin = (headers.get("origin") or "").partition("://")[2] == headers.get("host")
-    return is_own_origin or headers.get("sec-fetch-site") == "same-origin"
 
 
 def _send_with_audit(receive: Receive, send: Send, scope: Scope, audit: AuditTrail) -> Send:

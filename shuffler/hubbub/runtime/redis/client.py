@@ -82,7 +82,12 @@ async def connect_redis(
 async def _connect_by(
     address: str, addresses: Sequence[str], url: str, replicas: int
 ) -> RedisServer:
-    server = RedisServer(_client(address), url, replicas)
+    options = _options(address)
+    if options.get("connection_class") is SSLConnection:
+        options["connection_class"] = _RoleConnection
+    # Retries once, at once, for a stale connection. Callers retry further.
+    pool = ConnectionPool(**options, retry=Retry(NoBackoff(), 1))
+    server = RedisServer(redis.asyncio.Redis.from_pool(pool), url, replicas)
     try:
         async with server.errors():
             infos = await server.info()
@@ -100,14 +105,6 @@ async def _connect_by(
         await server.close()
         raise
     return server
-
-
-def _client(url: str) -> redis.asyncio.Redis:
-    options = _options(url)
-    if options.get("connection_class") is SSLConnection:
-        options["connection_class"] = _RoleConnection
-    # Retries once, at once, for a stale connection. Callers retry further.
-    return redis.asyncio.Redis.from_pool(ConnectionPool(**options, retry=Retry(NoBackoff(), 1)))
 
 
 def _cluster(urls: Sequence[str]) -> RedisCluster:
