@@ -430,6 +430,9 @@ def test_an_invalid_store_or_persons_argument_is_refused_at_once(signed: Signed)
         Persons(cast("Any", object()), bytes(32))
     with pytest.raises(BadParameter, match='"connect" is not a function'):
         SQLStore(cast("Any", sqlite3.Connection))  # callable, as its instances are
-    store = cast("Any", RedisStore(None))
+    for client in ("redis://127.0.0.1", redis.asyncio.Redis()):
+        with pytest.raises(BadParameter, match="not a synchronous client of redis-py; give redis"):
+            RedisStore(client)
+    store = cast("Any", RedisStore(redis.Redis()))
     with pytest.raises(BadParameter, match=r"give Persons\(store, key\)"):
         Client(signed.bundle, MemoryState(), FakeShuffler(), hold_seconds=None, persons=store)

@@ -10,6 +10,7 @@ has the consent under which it was drawn. Who is killed between both has charged
 
 import contextlib
 import hmac
+import inspect
 import json
 import math
 import zlib
@@ -116,6 +117,8 @@ class RedisStore:
     )
 
     def __init__(self, redis: Any, *, prefix: bytes = b"hubbub:person:") -> None:
+        if isinstance(redis, str) or inspect.iscoroutinefunction(redis.execute_command):
+            raise BadParameter("redis is not a synchronous client of redis-py; give redis.Redis()")
         self._redis, self._prefix = redis, prefix
 
     def read(self, person: bytes) -> bytes | None:
