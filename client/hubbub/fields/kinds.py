@@ -102,7 +102,10 @@ def deferred(kind: Callable[[], Kind]) -> Kind:
 def text(which: str) -> Kind:
     """A non-empty text, on one line: tables, pages and generated code have a line for it."""
     schema = {"type": "string", "pattern": r"\S", "maxLength": MAX_TEXT}
-    return simple(f"a text that {which}", is_text, schema, read=lambda text: " ".join(text.split()))
+    rule = f"be a text of at most {MAX_TEXT:,} characters that {which}"
+    return simple(
+        f"a text that {which}", is_text, schema, rule=rule, read=lambda text: " ".join(text.split())
+    )
 
 
 def day(which: str) -> Kind:

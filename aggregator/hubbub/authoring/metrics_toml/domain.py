@@ -110,7 +110,7 @@ def _problem_with_ways(
     if not paired and "parts" in ways:
         return "parts", f"{mechanism} does not report parts; write values = [...] and no parts"
     if len(ways) != 1 or "domain" in ways:
-        return "values", f"{mechanism} needs its values; write values = [...] or values_file = ..."
+        return "values", f"{mechanism} needs its values; write only values = [...] or values_file"
     return None
 
 
