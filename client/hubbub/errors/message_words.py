@@ -151,13 +151,12 @@ def install_with(extra: str) -> str:
 
 @contextmanager
 def needs(libraries: str, extra: str) -> Iterator[None]:
-    """Raises MissingDependency if an import fails; `libraries` says what needs which of `extra`."""
+    """Raises MissingDependency if an import fails; `libraries`: what needs which of `extra`."""
     try:
         yield
     except ImportError as error:
-        raise MissingDependency(
-            f"{libraries}, which is not installed here: {install_with(extra)}"
-        ) from error
+        message = f"{libraries}, not installed here: {install_with(extra)}"
+        raise MissingDependency(message) from error
 
 
 def is_installed(module: str) -> bool:
