@@ -101,7 +101,7 @@ def test_every_interface_shows_line_step_and_weekdays(
     [
         ("change", 2, "Raised: theme, 2024-09-25: since 2024-09-24 "),
         ("share of dark below 0.1", 2, "Not raised: theme, 2024-09-25: dark "),
-        ("change", 1, "Not judged yet: a verdict needs two closed, readable epochs"),
+        ("change", 1, "Not judged yet: it needs closed, readable epochs"),
     ],
 )
 def test_the_page_of_a_metric_shows_the_verdict_of_its_alert(

@@ -128,10 +128,9 @@ async def with_alert(query: QueryEngine, detail: MetricDetail) -> MetricDetail:
         state = "Raised" if verdict.fired else "Not raised"
         sentence = f"{state}: {verdict.sentence}"
         return replace(detail, alert=f"Alert {rule}. {sentence}.", alert_raised=verdict.fired)
-    compares = metric.alert.rule().of == "change" or isinstance(metric.value_kind, Retention)
-    epochs = "two closed, readable epochs" if compares else "a closed, readable epoch"
-    needs = f"a verdict needs {epochs} of at least {several(metric.fewest, 'report')}"
-    return replace(detail, alert=f"Alert {rule}. Not judged yet: {needs}.")
+    needs = f"closed, readable epochs of at least {several(metric.fewest, 'report')}"
+    which = "the newest, and any that the rule compares it with"
+    return replace(detail, alert=f"Alert {rule}. Not judged yet: it needs {needs}: {which}.")
 
 
 def _change_finding(comparison: Compared, confidence: float) -> tuple[list[str], str]:
