@@ -208,8 +208,7 @@ def test_arms_whose_sizes_do_not_fit_their_weights_are_shown_first(tmp_path: Pat
     assert answer.verdict.startswith("The arms' sizes do not fit their weights")
     assert "they do not fit either" in answer.verdict
     for equal, new, cause in ((4000, 8000, "they fit: an arm"), (300, 5000, "there are too few")):
-        sizes = (equal, equal), (4000, new)
-        epochs = [{"control": [first, 0], "new": [second, 0]} for first, second in sizes]
+        epochs = [{"control": [a, 0], "new": [b, 0]} for a, b in ((equal, equal), (4000, new))]
         answer = _answer(_bundle(tmp_path, CATALOG), [0, 1], *epochs)
         assert "do not fit" in answer.sizes
         assert f"In the first epoch alone (p = 1) {cause}" in answer.verdict
