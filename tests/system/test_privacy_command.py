@@ -157,13 +157,12 @@ def test_the_promise_of_a_crowd_is_computed_for_given_numbers(capsys: Capture) -
 
 
 def test_an_option_out_of_range_is_named(capsys: Capture) -> None:
-    for arguments, options in (
-        ("crowd --reports 9 --values 4 --local-epsilon 3", "--epochs --reports --dummies --delta"),
-        ("compose --epsilon 1 --delta 1e-8", "--delta --times --sampling"),
+    for words, options in (
+        ("privacy crowd --values 4 --reports 9", "--epochs --reports --dummies --delta"),
+        ("privacy compose --epsilon 1 --delta 1e-8", "--delta --times --sampling"),
     ):
         for option in options.split():
-            refusal = refusal_of(capsys, "privacy", *arguments.split(), option, "-1")
-            assert f"{option} -1 is outside " in refusal
+            assert f"{option} -1 is outside " in refusal_of(capsys, *words.split(), option, "-1")
 
 
 def test_max_local_is_refused_beside_a_given_local_epsilon(capsys: Capture) -> None:
