@@ -249,6 +249,7 @@ FURTHER = "error: unrecognized arguments:"
         ("completion", "required: shell (choose from bash, "),
         ("top theme --limit 5", f"{FURTHER} --limit 5\n"),  # only its dashes are in other options
         ("top theme --lst a", "--lst a; did you mean"),
+        ("notice --stop theme", f"{FURTHER} --stop; --stop is an option of: hubbub notice make\n"),
         ("query --metric theme", "an argument without a name: leave --metric out"),
         ("plan cental --epsilon 1", """there is no 'cental'; did you mean "central"?"""),
     ],

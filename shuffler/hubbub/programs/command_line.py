@@ -206,9 +206,10 @@ class Parser(argparse.ArgumentParser):
             ]
             limit = f"at most {several(len(names), 'argument')}: {' '.join(names)}"
             return f"; it takes {limit if names else 'no arguments'}"
-        for parser in self.actions.choices.values() if self.actions else ():
-            if typed in parser._option_string_actions:  # noqa: SLF001 its only name
-                return f"; {typed} is an option of: {parser.prog}"
+        for action in self._actions:
+            for parser in action.choices.values() if isinstance(action.choices, dict) else ():
+                if typed in parser._option_string_actions:  # noqa: SLF001 its only name
+                    return f"; {typed} is an option of: {parser.prog}"
         # Without the dashes, which all options have in common.
         options = {option.lstrip("-"): option for option in self._option_string_actions}
         meant = similar(typed.lstrip("-"), options)
@@ -220,7 +221,7 @@ class Parser(argparse.ArgumentParser):
         The usage of a command with many options would push the message off the screen. An unknown
         option is named before a missing argument.
         """
-        if self._unknown and message.startswith("the following arguments are required"):
+        if self._unknown and message.startswith(("the following arguments are", "argument ACTION")):
             unknown = self._unknown
             message = f"unrecognized arguments: {' '.join(unknown)}{self._suggestion(unknown)}"
         for action in self._actions:

@@ -198,7 +198,7 @@ def _sampling(text: str) -> tuple[str, float]:
         share = float(chance)
     except ValueError:
         raise BadParameter(f"--sampling {text!a}: write METRIC=CHANCE, as in theme=0.1") from None
-    if share > 1:
+    if not share <= 1:
         raise BadParameter(f"--sampling {text}: a chance is at most 1; write 10% as 0.1")
     return name, share
 
