@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.authoring.crowds.accountant import number_variance
-from hubbub.cli.demo_questions import demo_questions
+from hubbub.bundles import read_bundle
 from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import DAYS, HOSTILE, LISTED, House, wait_for_token
 from tests.support import web
@@ -78,9 +78,7 @@ def _number(text: str) -> int:
 
 
 @pytest.mark.thorough
-def test_the_demo_counts_everything_once_and_its_intervals_hold(
-    demo_run: tuple[Path, str], tmp_path: Path
-) -> None:
+def test_the_demo_counts_everything_once_and_its_intervals_hold(demo_run: tuple[Path, str]) -> None:
     """10,000 intervals at 95% are of home pages, most of which nobody holds: they begin at 0 but
     where they stand out, and one in some 400,000 misses. Of 514 others, 62 miss less than once in
     a million runs."""
@@ -97,7 +95,7 @@ def test_the_demo_counts_everything_once_and_its_intervals_hold(
         assert phrase in output
     document = json.loads((folder / "out.json").read_text())
     law_terms = document["conservation"]
-    metrics = demo_questions(tmp_path / "home", PEOPLE).metrics
+    metrics = read_bundle(folder / "kept/app.hubbub").metrics
     stderrs = {name: sqrt(number_variance(metric, PEOPLE)) for name, metric in metrics.items()}
     assert abs(law_terms["acknowledged"] - 9 * PEOPLE) <= 6 * hypot(*stderrs.values())
     assert law_terms["acknowledged"] + law_terms["dummies"] == law_terms["counted"]
@@ -132,14 +130,14 @@ def test_the_demo_counts_everything_once_and_its_intervals_hold(
 
 @pytest.mark.thorough
 def test_the_overview_shows_every_metric_of_the_demo(
-    watched: Watched, demo: str, tmp_path: Path
+    watched: Watched, demo: str, demo_run: tuple[Path, str]
 ) -> None:
     page = watched.open(demo)
     metrics = _json(demo, "/v1/metrics")["metrics"]
     assert page.locator("#metrics h2").all_inner_texts() == [metric["name"] for metric in metrics]
     element = page.locator("#metrics .number").all_inner_texts()
     assert [_number(text) for text in element] == [metric["reports"] for metric in metrics]
-    questions = demo_questions(tmp_path / "home", PEOPLE).metrics
+    questions = read_bundle(demo_run[0] / "kept/app.hubbub").metrics
     assert len(metrics) == len(questions) == METRICS
     for metric in metrics:
         stderr = sqrt(number_variance(questions[metric["name"]], PEOPLE))
