@@ -221,19 +221,19 @@ def test_a_catalog_takes_the_fields_that_a_plan_advises(
     assert "no problem found" in output_of(capsys, "catalog", "check")
 
 
-@pytest.mark.parametrize("subject", ["--values 4", "--model linear --features 3"])
-@pytest.mark.parametrize("typed", ["--reports 5000 --delta 1", "--reports 5000 --honest 0"])
-def test_a_promise_that_no_catalog_may_contain_is_not_planned(
-    subject: str, typed: str, capsys: Capture
-) -> None:
-    words = ["plan", "central", *subject.split(), "--epsilon", "1", *typed.split()]
-    assert f"{typed.split()[-2]} " in (refused := refusal_of(capsys, *words))
-    assert re.search(r"in a catalog, \w+ must be", refused)
-
-
-@pytest.mark.parametrize("typed", ["--reports 5", "--reports 1e7"])
-def test_a_crowd_that_no_catalog_may_contain_is_not_planned(typed: str, capsys: Capture) -> None:
-    words = ["plan", "central", "--values", "4", "--epsilon", "1", *typed.split()]
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "--values 4 --reports 5000 --delta 1",
+        "--values 4 --reports 5000 --honest 0",
+        "--values 4 --reports 5",
+        "--values 4 --reports 1e7",
+        "--model linear --features 3 --reports 5000 --delta 1",
+        "--model linear --features 3 --reports 5000 --honest 0",
+    ],
+)
+def test_a_promise_that_no_catalog_may_contain_is_not_planned(typed: str, capsys: Capture) -> None:
+    words = ["plan", "central", "--epsilon", "1", *typed.split()]
     assert f"{typed.split()[-2]} " in (refused := refusal_of(capsys, *words))
     assert re.search(r"in a catalog, \w+ must be", refused)
 
