@@ -219,11 +219,19 @@ def test_a_token_with_a_wrong_signature_lets_nobody_in(home: House, broken: str)
     assert "not signed by the provider" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("subject", [5, "", "a\ud800", "x" * 256, ["ana"], None])
-def test_a_login_token_without_a_usable_subject_is_refused(subject: Any) -> None:
-    """At the issuer and at the aggregator, which counted on a text."""
-    claims = {"iss": "i", "aud": "us", "exp": 2, "sub": subject}
-    with pytest.raises(AccessRefused, match='"sub"'):
+@pytest.mark.parametrize(
+    ("claim", "value"),
+    [
+        *(("sub", value) for value in (5, "", "a\ud800", "x" * 256, ["ana"], None)),
+        *((name, sign * 10**400) for name in ("exp", "nbf", "iat") for sign in (-1, 1)),
+        ("audience", 5),
+    ],
+    ids=lambda argument: str(argument)[:9],
+)
+def test_a_login_token_with_an_unusable_claim_is_refused(claim: str, value: Any) -> None:
+    """At the issuer and at the aggregator, which counted on a text and on dates."""
+    claims = {"iss": "i", "aud": "us", "exp": 2, "sub": "ana", claim[:3]: value}
+    with pytest.raises(AccessRefused, match=claim):
         check_claims(claims, issuer="i", audiences=("us",), now=1)
 
 
@@ -250,10 +258,13 @@ def test_a_provider_that_is_down_blocks_new_logins_but_ends_no_session(tmp_path:
         assert "Nobody can log in for now" in page.text
 
 
-async def test_a_slow_provider_blocks_no_other_login(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("seconds", "part", "why"), [(0, b" ", "TimeoutError"), (10, bytes(1 << 16), "too large")]
+)
+async def test_a_slow_or_endless_answer_of_a_provider_blocks_no_other_login(
+    seconds: float, part: bytes, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.aggregator.access.login.CALL_SECONDS", 0)
+    monkeypatch.setattr("hubbub.aggregator.access.login.CALL_SECONDS", seconds)
     oidc = read_access(access_file(tmp_path, "https://id.example.org", "https://h", RIGHTS)).oidc
     assert oidc is not None
     login = Login(oidc, {}, time.time, EndedSessions(MemoryServer(), time.time))
@@ -261,13 +272,14 @@ async def test_a_slow_provider_blocks_no_other_login(
     async def drops() -> AsyncIterator[bytes]:
         for _ in range(100):
             await asyncio.sleep(0)
-            yield b" "
+            yield part
 
     answers = httpx2.MockTransport(lambda _: httpx2.Response(200, content=drops()))
-    async with AsyncOAuth2Client("hubbub", transport=answers) as client:
-        described = {"token_endpoint": "https://id.example.org/token"}
+    described = {"token_endpoint": "https://id.example.org/token"}
+    options = login._keys.calling(described["token_endpoint"])
+    async with AsyncOAuth2Client("hubbub", transport=answers, **options) as client:
         begun = Begun("state", "nonce", "verifier", "/")
-        with pytest.raises(ServiceUnavailable, match="TimeoutError"):
+        with pytest.raises(ServiceUnavailable, match=why):
             await login._exchange_code(client, described, begun, "code")
 
 

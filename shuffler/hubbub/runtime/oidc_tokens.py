@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 from urllib.parse import urlsplit
 
 import httpx2
@@ -52,6 +52,7 @@ LEEWAY_SECONDS: Final = 60
 # Types of accepted tokens: neither logout notices nor token responses.
 _TYPES: Final = {"", "jwt", "at+jwt", "application/at+jwt"}
 _LONGEST: Final = 200
+_END_OF_DATES: Final = 253_402_300_800  # of the year 10000, in seconds since 1970
 _LONGEST_SUBJECT: Final = 255  # OpenID Connect Core 1.0, sec. 2
 
 Claims = Mapping[str, Any]
@@ -74,6 +75,10 @@ def open_claims(token: str, keys: KeySet, algorithms: Sequence[str]) -> tuple[Cl
 
 def check_claims(claims: Claims, *, issuer: str, audiences: Sequence[str], now: float) -> None:
     """Raises AccessRefused unless the claims are of `issuer`, for an audience, and valid now."""
+    for name in ("exp", "nbf", "iat"):
+        moment = claims.get(name, 0)
+        if isinstance(moment, int | float) and not abs(moment) < _END_OF_DATES:
+            raise AccessRefused(f'the token\'s "{name}" is no time')
     options = {
         "iss": {"essential": True, "value": issuer},
         "sub": {"essential": True},
@@ -101,9 +106,9 @@ def check_claims(claims: Claims, *, issuer: str, audiences: Sequence[str], now: 
 def _claim_problem(claim: str, claims: Claims, audiences: Sequence[str], now: float) -> str:
     if claim == "aud":
         audience = claims["aud"]
-        audience_text = audience if isinstance(audience, str) else ", ".join(map(str, audience))
+        audience_text = ", ".join(map(str, audience)) if isinstance(audience, list) else audience
         return (
-            f'the token is for another audience, "{shorten(audience_text)}"; configure the '
+            f'the token is for another audience, "{shorten(str(audience_text))}"; configure the '
             f'provider to issue it for "{" or ".join(audiences)}", or add that audience '
             "to this service"
         )
@@ -126,7 +131,6 @@ def shorten(text: str) -> str:
 CALL_SECONDS: Final = 10.0
 # A provider's description and keys have some kilobytes.
 _LARGEST_BYTES: Final = 1 << 20
-_PART_BYTES: Final = 1 << 16
 _FAULTS: Final = (httpx2.HTTPError, httpx2.InvalidURL, ValueError, TimeoutError, RecursionError)
 _FRESH_SECONDS: Final = 3600.0
 # Least time between requests, since anybody can send the name of an unknown key.
@@ -247,19 +251,13 @@ class ProviderKeys:
 
     async def ask(self, url: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Fetches JSON from one of the provider's addresses. Raises ServiceUnavailable."""
-        body = bytearray()
         try:
             async with (
                 asyncio.timeout(CALL_SECONDS),  # of the whole call: a body may drip
                 httpx2.AsyncClient(**self.calling(url)) as client,
-                client.stream("GET", url, headers=headers) as answer,
             ):
-                answer.raise_for_status()
-                async for part in answer.aiter_bytes(_PART_BYTES):
-                    body += part
-                    if len(body) > _LARGEST_BYTES:
-                        raise ServiceUnavailable(f"the provider's answer at {url} is too large")
-            document = json.loads(body)
+                answer = await client.get(url, headers=headers)
+            document = json.loads(answer.raise_for_status().content)
         except _FAULTS as error:
             raise self.down(error) from error
         if not isinstance(document, dict):
@@ -269,7 +267,12 @@ class ProviderKeys:
     def calling(self, url: str) -> dict[str, Any]:
         """HTTPX options for calls to one of the provider's addresses."""
         proxied = proxy_to(urlsplit(url).hostname or "") != ""
-        limits = {"timeout": CALL_SECONDS, "follow_redirects": False}
+        limits = {
+            "timeout": CALL_SECONDS,
+            "follow_redirects": False,
+            "headers": {"accept-encoding": "identity"},
+            "event_hooks": {"response": [_read_bounded]},
+        }
         return {**limits, "verify": self.verify, "trust_env": proxied}
 
     def down(self, error: Exception) -> ServiceUnavailable:
@@ -278,6 +281,19 @@ class ProviderKeys:
             f"the provider at {self._issuer} does not answer as one ({type(error).__name__}); "
             f"{self._remedy}"
         )
+
+
+async def _read_bounded(answer: httpx2.Response) -> None:
+    """Reads an answer of any of the provider's addresses. Raises ServiceUnavailable if too large.
+
+    A small compressed answer may be large, so it is refused.
+    """
+    body = bytearray()
+    async for part in cast("httpx2.AsyncByteStream", answer.stream):
+        body += part
+        if len(body) > _LARGEST_BYTES or "content-encoding" in answer.headers:
+            raise ServiceUnavailable(f"the provider's answer at {answer.url} is too large")
+    answer.stream = httpx2.ByteStream(bytes(body))
 
 
 def check_address(name: str, url: object) -> None:
