@@ -136,18 +136,18 @@ class LocalRun:
             self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
             (self.home / "log").mkdir(exist_ok=True)
             lock = (self.home / "lock").open("w")
+            # Locks folder and ports: two Redis servers on one folder would ruin it.
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            lock.close()
+            raise StateUnusable(
+                f"{self.home} is in use by another hubbub; end it, or give another --home"
+            ) from error
         except OSError as error:
             raise StateUnusable(f"{self.home}: {error.strerror}; give a writable folder") from error
         self._locked: list[TextIO] = [lock]
         try:
             handle_endings(_interrupt)
-            # Locks folder and ports: two Redis servers on one folder would ruin it.
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise StateUnusable(
-                    f"{self.home} is in use by another hubbub; end it, or give another --home"
-                ) from error
             for port in astuple(self.ports):
                 with socket.socket() as probe:
                     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -42,8 +42,7 @@ class Endpoints:
         Returns the file, which is locked, and so in use, until it is closed.
         """
         file = (home / _FILE).open("w")
-        if sys.platform != "win32":
-            fcntl.flock(file, fcntl.LOCK_EX)  # waits for commands that test it, for microseconds
+        fcntl.flock(file, fcntl.LOCK_EX)  # waits for commands that test it, for microseconds
         json.dump({"page": self.page, "development": self.development}, file)
         file.flush()
         return file
@@ -66,7 +65,12 @@ def read_endpoints(home: Path) -> Endpoints:
     Raises ServiceUnavailable if nothing was started there.
     """
     try:
-        page = json.loads((home / _FILE).read_bytes())["page"]
+        with (home / _FILE).open("rb") as file:
+            page = json.load(file)["page"]
+            if sys.platform != "win32":  # `hubbub up` does not run there
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:  # a `hubbub up` has locked the file
+        return Endpoints(page=str(page), home=str(home))
     except (OSError, *MISSHAPEN) as error:
         remedy = f"{nothing_runs(home)}; or give --url"
         if (home / ".env").exists():
@@ -75,9 +79,8 @@ def read_endpoints(home: Path) -> Endpoints:
                 f"https://localhost:7076 --authority {home / 'tls' / 'ca.pem'}"
             )
         raise ServiceUnavailable(remedy) from error
-    if not _is_running(home):  # another installation may use the address now
-        raise ServiceUnavailable(nothing_runs(home))
-    return Endpoints(page=str(page), home=str(home))
+    # Another installation may use the address now.
+    raise ServiceUnavailable(nothing_runs(home))
 
 
 def nothing_runs(home: Path | str) -> str:
@@ -87,15 +90,3 @@ def nothing_runs(home: Path | str) -> str:
         development = json.loads((Path(home) / _FILE).read_bytes())["development"]
     option = " --dev" if development else ""
     return f"nothing runs in {home}: start it with: hubbub up --home {home}{option}"
-
-
-def _is_running(home: Path) -> bool:
-    """Whether a `hubbub up` has locked its addresses."""
-    if sys.platform == "win32":  # `hubbub up` does not run there
-        return False
-    with suppress(FileNotFoundError), (home / _FILE).open() as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
