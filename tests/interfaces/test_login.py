@@ -278,9 +278,8 @@ async def test_a_slow_or_endless_answer_of_a_provider_blocks_no_other_login(
     described = {"token_endpoint": "https://id.example.org/token"}
     options = login._keys.calling(described["token_endpoint"])
     async with AsyncOAuth2Client("hubbub", transport=answers, **options) as client:
-        begun = Begun("state", "nonce", "verifier", "/")
         with pytest.raises(ServiceUnavailable, match=why):
-            await login._exchange_code(client, described, begun, "code")
+            await login._exchange_code(client, described, Begun("s", "n", "v", "/"), "code")
 
 
 @pytest.mark.parametrize(

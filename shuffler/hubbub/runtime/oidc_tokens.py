@@ -238,12 +238,11 @@ class ProviderKeys:
             ) from error
 
     async def _fetch_description(self) -> Mapping[str, Any]:
-        issuer = self._issuer
-        document = await self.ask(issuer.rstrip("/") + _WELL_KNOWN)
-        if (name := document.get("issuer")) != issuer:
+        document = await self.ask(self._issuer.rstrip("/") + _WELL_KNOWN)
+        if (name := document.get("issuer")) != self._issuer:
             raise ServiceUnavailable(
-                f'the provider at {issuer} calls itself "{visible(str(name))[:200]}"; write the '
-                "issuer as it does"
+                f'the provider at {self._issuer} calls itself "{visible(str(name))[:200]}"; write '
+                "the issuer as it does"
             )
         for name in _ENDPOINTS:
             check_address(name, document.get(name))
@@ -266,14 +265,14 @@ class ProviderKeys:
 
     def calling(self, url: str) -> dict[str, Any]:
         """HTTPX options for calls to one of the provider's addresses."""
-        proxied = proxy_to(urlsplit(url).hostname or "") != ""
-        limits = {
+        return {
             "timeout": CALL_SECONDS,
             "follow_redirects": False,
             "headers": {"accept-encoding": "identity"},
             "event_hooks": {"response": [_read_bounded]},
+            "verify": self.verify,
+            "trust_env": proxy_to(urlsplit(url).hostname or "") != "",
         }
-        return {**limits, "verify": self.verify, "trust_env": proxied}
 
     def down(self, error: Exception) -> ServiceUnavailable:
         """The error to raise for a failed call to the provider."""
@@ -284,14 +283,12 @@ class ProviderKeys:
 
 
 async def _read_bounded(answer: httpx2.Response) -> None:
-    """Reads an answer of any of the provider's addresses. Raises ServiceUnavailable if too large.
-
-    A small compressed answer may be large, so it is refused.
-    """
+    """Reads an answer of a provider. Raises ServiceUnavailable if it is large or compressed."""
     body = bytearray()
     async for part in cast("httpx2.AsyncByteStream", answer.stream):
         body += part
-        if len(body) > _LARGEST_BYTES or "content-encoding" in answer.headers:
+        coding = answer.headers.get("content-encoding", "identity")
+        if len(body) > _LARGEST_BYTES or coding != "identity":
             raise ServiceUnavailable(f"the provider's answer at {answer.url} is too large")
     answer.stream = httpx2.ByteStream(bytes(body))
 

@@ -133,10 +133,8 @@ class Login:
         Raises StoreUnavailable if it is unknown whether the session was ended.
         """
         session = self._sessions.read_session(cookie)
-        if session is None or (session.issuer, session.client) != (
-            self.oidc.issuer,
-            self.oidc.client,
-        ):
+        ours = (self.oidc.issuer, self.oidc.client)
+        if session is None or (session.issuer, session.client) != ours:
             return None
         if await self._ended.has(session.id):
             return None
@@ -209,8 +207,7 @@ class Login:
         async with self._client(metadata) as client:
             token = await self._exchange_code(client, metadata, begun, answer["code"])
             access_token = str(token.get("access_token", ""))
-            id_token = str(token.get("id_token", ""))
-            claims, header = await self._keys.open_token(id_token, self.oidc.client)
+            claims, header = await self._keys.open_token(str(token["id_token"]), self.oidc.client)
             parameters = {
                 "nonce": begun.nonce,
                 "client_id": self.oidc.client,
@@ -266,15 +263,14 @@ class Login:
         return {**user_claims, **claims} if user_claims.get("sub") == claims["sub"] else claims
 
     def _client(self, metadata: Mapping[str, Any]) -> AsyncOAuth2Client:
-        provider = self.oidc
         ways = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         way = "client_secret_basic" if "client_secret_basic" in ways else "client_secret_post"
         return AsyncOAuth2Client(
-            provider.client,
-            provider.secret or None,
-            token_endpoint_auth_method=way if provider.secret else "none",
-            redirect_uri=provider.origin + CALLBACK,
-            scope=" ".join(provider.scopes),
+            self.oidc.client,
+            self.oidc.secret or None,
+            token_endpoint_auth_method=way if self.oidc.secret else "none",
+            redirect_uri=self.oidc.origin + CALLBACK,
+            scope=" ".join(self.oidc.scopes),
             code_challenge_method="S256",
             **self._keys.calling(metadata["token_endpoint"]),
         )
