@@ -140,8 +140,8 @@ class Calls:
 
     @property
     def message_bytes(self) -> int:
-        """Limit of the memory of messages being read and of those worked on."""
-        return len(self._read) * self._largest_message_bytes + self._worked_on_bytes
+        """Memory of messages worked on, and of those being read, of which half has arrived."""
+        return len(self._read) * self._largest_message_bytes // 2 + self._worked_on_bytes
 
     async def _refuse(self, context: Context, reason: str, message: str) -> NoReturn:
         self.refusals[reason] += 1

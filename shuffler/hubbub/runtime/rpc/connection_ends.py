@@ -22,7 +22,7 @@ _STATISTICS: Final = Path("/proc/self/statm")
 # Memory grows by 2 MiB in .01 s if one processor decodes heads.
 _LOOK_SECONDS: Final = 0.01
 _SOON_SECONDS: Final = 0.001
-_USUAL_BYTES_PER_SECOND: Final = 8 << 20
+_USUAL_BYTES_PER_SECOND: Final = 4 << 20
 # Beyond it, and beyond the messages: 120 callers with the largest submissions took 20 MiB.
 _GROWTH_BYTES: Final = 24 << 20
 # More than a handshake with a first call. An indexed header field is a byte, and 115 in memory.
