@@ -14,7 +14,7 @@ import { prefixTree } from "../mechanisms/tree.js";
 import { number, type Table } from "./json.js";
 import type { Finder } from "./metric.js";
 import type { Randomizer } from "../mechanisms/randomizer.js";
-import { wrongValue } from "./values.js";
+import { withSubject } from "./values.js";
 
 const EPOCH_BYTES = 8;
 const MIN_SHARE = 1e-6;
@@ -47,13 +47,11 @@ export function finderOf(name: string, entry: Table, counting: Randomizer): Find
       return memo.coins(concatenated(purpose("discover"), bytes)).chance(chance);
     },
     spoken(value) {
-      try {
+      return withSubject(`metric "${name}"`, () => {
         const text = String(value);
         utf8Bytes(text);
         return text;
-      } catch (error) {
-        throw wrongValue(name, error);
-      }
+      });
     },
   };
 }

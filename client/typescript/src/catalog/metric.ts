@@ -9,7 +9,7 @@ import type { Kem } from "../transport/sealing.js";
 import type { Dummies } from "./dummies.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import type { Notice } from "./sampling.js";
-import { listedPlace, wrongValue } from "./values.js";
+import { listedPlace, withSubject } from "./values.js";
 
 /**
  * A stream: a metric at one epsilon, with separate totals for the current list of values: "theme",
@@ -346,13 +346,7 @@ async function randomizerOf(name: string, entry: Table, epsilon: number): Promis
 
 async function coder(name: string, entry: Table, randomizer: Randomizer): Promise<Metric["code"]> {
   const code = await plainCoder(entry, randomizer);
-  return (value) => {
-    try {
-      return code(value);
-    } catch (error) {
-      throw wrongValue(name, error);
-    }
-  };
+  return (value) => withSubject(`metric "${name}"`, () => code(value));
 }
 
 async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric["code"]> {

@@ -34,10 +34,14 @@ export function readable(error: unknown): string {
   return error instanceof ValueOutOfDomain ? error.message : "the value cannot be read";
 }
 
-/** The error for a value of a metric, of the same class as that which was thrown for the value. */
-export function wrongValue(metricName: string, error: unknown): ValueOutOfDomain {
-  const WrongValue = error instanceof NotListed ? NotListed : ValueOutOfDomain;
-  return new WrongValue(`metric "${metricName}": ${readable(error)}`);
+/** Returns what `compute` does. @throws its NotListed, else ValueOutOfDomain, after the subject. */
+export function withSubject<Result>(subject: string, compute: () => Result): Result {
+  try {
+    return compute();
+  } catch (error) {
+    const WrongValue = error instanceof NotListed ? NotListed : ValueOutOfDomain;
+    throw new WrongValue(`${subject}: ${readable(error)}`);
+  }
 }
 
 /** The index of a listed value; -1 if it is not listed. */

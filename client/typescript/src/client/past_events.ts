@@ -4,7 +4,7 @@
  */
 import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
 import type { Metric } from "../catalog/metric.js";
-import { wrongValue } from "../catalog/values.js";
+import { withSubject } from "../catalog/values.js";
 import { accountOf, accountsOf } from "./account.js";
 import { publicArm } from "./arms.js";
 import type { Device, Events } from "./device.js";
@@ -38,12 +38,7 @@ export function note(
   cellOf: () => string,
 ): Outcome {
   const past = metric.past;
-  let event: string;
-  try {
-    event = past?.event(value) ?? "";
-  } catch (error) {
-    throw wrongValue(metric.name, error);
-  }
+  let event = withSubject(`metric "${metric.name}"`, () => past?.event(value) ?? "");
   if (reporter.local) return reporter.local.add(metric.name, event);
   if (!past?.counts) event = cellOf();
   // PRIVACY: an event is not stored unless a report will use it.

@@ -15,7 +15,7 @@ import { vectorCodes } from "../../mechanisms/vector_codes.js";
 import { epochAt } from "../epochs.js";
 import { listed, number, table, text, type Table } from "../json.js";
 import type { Example, Model } from "../metric.js";
-import { readable } from "../values.js";
+import { withSubject } from "../values.js";
 import { refuseNoDay } from "../bundle_checks.js";
 import { featureOf, type Feature } from "./features.js";
 import { plain } from "../plain_value.js";
@@ -130,11 +130,9 @@ function modelFrom(name: string, entry: Table): Model {
         : null;
     },
     example(person, label) {
-      try {
-        return exampleOf(features, person, () => labelOf(labels, plain(label)));
-      } catch (error) {
-        throw new ValueOutOfDomain(`model "${name}": ${readable(error)}`);
-      }
+      return withSubject(`model "${name}"`, () =>
+        exampleOf(features, person, () => labelOf(labels, plain(label))),
+      );
     },
     teller(round, { columns: scaled, label }, state) {
       if (!round) {
