@@ -151,8 +151,8 @@ newest: .venv/ready
 	@$(BIN)/uv pip install --quiet --python build/newest/bin/python --no-deps --no-build-isolation --editable ./client --editable .
 	@build/newest/bin/python -m pytest $(NEWER) $(ARGS)
 
-# What a change wants to know at once: the last failures first, which each part notes for itself, or
-# the last to end would overwrite them. The units are in two, since they take longer than all else.
+# For use after every change. Each part has a cache of its own: the part that ends last would
+# overwrite the failures of the others. The units are two parts, since they take longer than the rest.
 QUICK = $(PYTEST) -q -x --ff -o cache_dir=.pytest_cache/$@ -m "not slow and not thorough"
 quick: .venv/ready
 	@$(MAKE) --no-print-directory -j2 --output-sync quick-units-e-to-z quick-units-a-to-d quick-proofs lint
