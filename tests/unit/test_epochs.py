@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_at, epoch_start
-from hubbub.catalog.epochs_and_periods import epochs_within, grace_seconds, longest_epoch
+from hubbub.catalog.epochs_and_periods import GRACE_SECONDS, epochs_within, longest_epoch
 from hubbub.epochs import MONTH_SECONDS, begins, epoch_date, holding
 
 DAY = 86_400
@@ -35,7 +35,7 @@ def test_reports_of_a_month_are_accepted_for_a_month_after_it() -> None:
     november = 12 * 56 + 10
     over = datetime(2026, 12, 1, tzinfo=UTC).timestamp()
     assert epoch_start(november + 1, "month") == over
-    assert grace_seconds("month") == MONTH_SECONDS
+    assert GRACE_SECONDS["month"] == MONTH_SECONDS
     assert closing_time(november, "month") == over + 2 * MONTH_SECONDS
 
 

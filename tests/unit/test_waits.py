@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from hubbub.catalog import EPOCH_SECONDS
 from hubbub.client import Client
 from hubbub.client.delivery import waits
 from hubbub.client.delivery.waits import Waits, soon
@@ -51,7 +52,7 @@ def test_after_an_outage_waiting_devices_add_no_more_than_the_usual_load(
 ) -> None:
     """Of a fleet that begins to report at one rate, how many call in the ten minutes after it."""
     monkeypatch.setattr(waits, "uniform", Random(22).uniform)
-    monkeypatch.setattr(waits, "grace_seconds", lambda _length: 24 * HOUR)
+    monkeypatch.setattr(waits, "GRACE_SECONDS", dict.fromkeys(EPOCH_SECONDS, 24 * HOUR))
     fleet = Waits(signed.bundle, HOUR)
     devices, back = 20_000, 0
     for n in range(devices):

@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from hubbub.authoring import Catalog
-from hubbub.catalog import Metric, grace_seconds
+from hubbub.catalog import GRACE_SECONDS, Metric
 from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.errors.message_words import nats
 from hubbub.privacy.card import card, public_fields
@@ -187,7 +187,7 @@ def _erasure(metric: Metric) -> str:
     retention_text = (
         f"{metric.keep} after their epoch" if metric.keep else "until an operator deletes them"
     )
-    hours = grace_seconds(metric.epoch) / 3600
+    hours = GRACE_SECONDS[metric.epoch] / 3600
     return (
         "Reports: the aggregator deletes them once it has added them up; the shuffler accepts none "
         f"later than {hours:,.3g} h after their {metric.epoch}. Totals: {retention_text}."

@@ -16,7 +16,7 @@ from hubbub.bundles.reduction_notice import LARGEST_NOTICE_BYTES, Notice
 from hubbub.bundles.signatures import as_line, sign_lines
 from hubbub.bundles.signed_bundle import VERSION_OF_GROWN, VERSION_OF_TOKENS
 from hubbub.catalog.crowds.noise_dummies import count_noise, value_noise
-from hubbub.catalog.epochs_and_periods import EPOCH_SECONDS, grace_seconds
+from hubbub.catalog.epochs_and_periods import EPOCH_SECONDS, GRACE_SECONDS
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter
 from hubbub.fields.field import dumped
@@ -115,7 +115,7 @@ def stream_table(bundle: Bundle) -> str:
             "sealed_bytes": metric.sealed_bytes,
             "min_batch": gathered(minimum(metric), metric.made_each),
             "epoch_seconds": EPOCH_SECONDS[metric.epoch],
-            "grace_seconds": grace_seconds(metric.epoch),
+            "grace_seconds": GRACE_SECONDS[metric.epoch],
             **_departure_fields(metric),
             **({"tokens": metric.limits.reports_per_epoch} if bundle.tokens else {}),
         }

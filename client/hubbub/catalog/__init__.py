@@ -7,13 +7,13 @@ from hubbub.catalog.breakdown import UNLISTED, cell_of, conditions_in
 from hubbub.catalog.crowds.crowd import Crowd
 from hubbub.catalog.epochs_and_periods import (
     EPOCH_SECONDS,
+    GRACE_SECONDS,
     WRITTEN_EPOCHS,
     closing_time,
     days_at_most,
     days_of_period,
     epoch_at,
     epoch_start,
-    grace_seconds,
     late_from,
     reports_of_one,
 )
@@ -23,6 +23,7 @@ from hubbub.catalog.supersedes import superseded_by
 
 __all__ = [
     "EPOCH_SECONDS",
+    "GRACE_SECONDS",
     "SPANS",
     "UNLISTED",
     "WRITTEN_EPOCHS",
@@ -37,7 +38,6 @@ __all__ = [
     "days_of_period",
     "epoch_at",
     "epoch_start",
-    "grace_seconds",
     "late_from",
     "reports_of_one",
     "superseded_by",

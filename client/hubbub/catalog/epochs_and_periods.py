@@ -27,6 +27,9 @@ EPOCH_SECONDS: Final = {
 }
 """By what a catalog calls them, ascending; weeks, as four of them, begin on a Thursday."""
 
+GRACE_SECONDS: Final = EPOCH_SECONDS
+"""How long reports are accepted after an epoch's end: as long as an epoch, or a mean month."""
+
 WRITTEN_EPOCHS: Final = tuple(length for length in EPOCH_SECONDS if length != MINUTE)
 """Those that a catalog may ask for."""
 
@@ -43,19 +46,14 @@ def epoch_start(epoch: int, length: str) -> int:
     return begins(epoch, EPOCH_SECONDS[length])
 
 
-def grace_seconds(length: str) -> int:
-    """How long reports are accepted after an epoch's end: as long as an epoch, or a mean month."""
-    return EPOCH_SECONDS[length]
-
-
 def late_from(epoch: int, length: str) -> int:
     """When the shuffler stops accepting reports of an epoch, in seconds since 1970."""
-    return epoch_start(epoch + 1, length) + grace_seconds(length)
+    return epoch_start(epoch + 1, length) + GRACE_SECONDS[length]
 
 
 def closing_time(epoch: int, length: str) -> int:
     """When counting ends, in seconds since 1970: late batches have one more grace to arrive."""
-    return epoch_start(epoch + 1, length) + 2 * grace_seconds(length)
+    return epoch_start(epoch + 1, length) + 2 * GRACE_SECONDS[length]
 
 
 def longest_epoch(lengths: Iterable[str]) -> str:

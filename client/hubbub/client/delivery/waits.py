@@ -10,7 +10,7 @@ import os
 from typing import Final
 
 from hubbub.bundles import Bundle
-from hubbub.catalog import grace_seconds
+from hubbub.catalog import GRACE_SECONDS
 
 _FIRST_SECONDS: Final = 0.2
 _LONGEST_SECONDS: Final = 300.0
@@ -31,7 +31,7 @@ class Waits:
     """
 
     def __init__(self, bundle: Bundle, hold_seconds: float) -> None:
-        grace = min((grace_seconds(metric.epoch) for metric in bundle.metrics.values()), default=0)
+        grace = min((GRACE_SECONDS[metric.epoch] for metric in bundle.metrics.values()), default=0)
         # Development hides nobody, and the developer waits for the number.
         self._hold = 0.0 if bundle.development else min(hold_seconds, grace * 2 / 3)
         self._apart = min(_APART_SECONDS, grace / 2)
