@@ -14,12 +14,22 @@ from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
 from hubbub.catalog.crowds.crowd import noise_of
-from hubbub.privacy import lies_and_dummies_account, third_values_account
+from hubbub.privacy import (
+    lies_and_dummies_account,
+    third_means_account,
+    third_values_account,
+)
 from hubbub.privacy.lies_and_dummies_account import NoisyLies
 from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.privacy.third_values_account import AllCounts, ThirdValues, poisson
+from hubbub.privacy.third_means_account import ThirdMeans
+from hubbub.privacy.third_values_account import (
+    AllCounts,
+    ThirdValues,
+    poisson,
+    shifted_chances,
+)
 from hubbub.sealing.dummy_laws import CountNoise
 from tests.support.crowds import crowd_of
 
@@ -100,7 +110,7 @@ def test_rare_coins_hide_no_more_than_all_counts(
     none: int, one: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """V is above 0 for as few as 40 values, since each L is given away with a chance of 5e-4."""
-    monkeypatch.setattr(third_values_account, "_FFT_ERROR", 5e-4)
+    monkeypatch.setattr(third_values_account, "FFT_ERROR", 5e-4)
     noise, values = CountNoise(30 << 32, 1), 40
     weights = [weight // noise.weights[0] for weight in noise.weights]
     exact = float(_gain_of_one(weights, values, none, one))
@@ -122,6 +132,46 @@ def test_rare_and_other_coins_add_up_to_all_reports(
     mean = round(values * theta)
     sums = third.views(np.arange(mean - 10.0, mean + 10.0)).mean.sum(axis=0)
     assert sums == pytest.approx(1, abs=1e-9)
+
+
+def test_mean_reports_hide_no_more_than_all_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All counts of 3 values, and 5 or 6 reports, are enumerated in whole numbers.
+
+    Where one report less is likelier, the mean is nearly as large as proven, and no larger.
+    """
+    for name, number in (("_MAX_KAPPA", inf), ("_MAX_SPREAD", 0.5), ("_STEPS", 500)):
+        monkeypatch.setattr(third_means_account, name, number)
+    noise, values, reports = CountNoise(2 << 32, 5), 3, 6
+    law, k, totals = law_of(noise), np.arange(reports + 5.0), np.array([float(reports)])
+    moves, chances, above = shifted_chances(law, len(k)), [], []
+    for counts in product(range(len(law) + reports), repeat=values):
+        ways = [1] + [0] * reports
+        for count in counts:
+            of_one = [
+                noise.weights[count - k] if 0 <= count - k <= noise.most else 0
+                for k in range(reports + 1)
+            ]
+            ways = [
+                sum(comb(n, k) * of_one[k] * ways[n - k] for k in range(n + 1))
+                for n in range(reports + 1)
+            ]
+        chances.append((ways[-1], values * ways[-2]))
+        if ways[-1] and max(counts) <= noise.most:
+            theta = chances[-1][1] / ways[-1] * reports / values
+            psi = moves[list(counts)] * poisson(k, theta)
+            most = third_means_account._mean_above(totals, theta * 1.5)[0]
+            above.append(float((psi @ k / psi.sum(axis=1)).sum()) - reports - most)
+    assert -0.4 < max(above) < 0
+    all_ways = sum(noise.weights) ** values * values**reports
+    means = ThirdMeans.of(law, values, len(k) - 1, totals, 2)
+    assert means is not None
+    views = means.views(np.arange(reports, reports - 2.0, -1))
+    for odds in (Fraction(4, 5), Fraction(1), Fraction(6, 5), Fraction(7, 5)):
+        exact = float(
+            sum(max(fewer - odds * all_, Fraction(0)) for all_, fewer in chances) / all_ways
+        )
+        bound = float(views.gains(np.array([[-float(odds), 1.0]])).sum())
+        assert exact <= bound <= exact + 0.4
 
 
 def _joint(others: Iterator[int], d: int, local: float, law: Floats, m: int) -> Floats:
@@ -297,6 +347,7 @@ def test_epsilon_is_little_above_an_attack(  # noqa: PLR0917 a row
         (12, 542, 5.0, (0.9957, 20), 3.2e-9, 0.5303),
         pytest.param(8, 572, 5.0, (0.6415, 17), 7.8e-12, 0.9833, marks=pytest.mark.thorough),
         pytest.param(300, 64, 4.0, (1.026, 19), 1e-8, 0.9606, marks=pytest.mark.thorough),
+        pytest.param(497, 1283, 6.68, (0.8863, 19), 1e-9, 0.9459, marks=pytest.mark.thorough),
         pytest.param(40, 8, 3.0, (1.479, 13), 1e-4, 0.956, marks=pytest.mark.thorough),
         pytest.param(40, 16, 3.0, (1.352, 19), 1e-6, 0.895, marks=pytest.mark.thorough),
     ],

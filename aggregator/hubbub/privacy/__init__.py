@@ -5,7 +5,7 @@
     amplification privacy gained in any shuffled batch; crowd_guarantees: for one metric's reports
     shuffled_*    exact account of a whole epoch, with two_values_account and few_lies_account
     noise_dummies_account    the same if each value has dummies, with two_values_account,
-                  lies_and_dummies_account and third_values_account
+                  lies_and_dummies_account, third_values_account and third_means_account
     composition   several reports or releases together; many_epochs: several whole epochs
     fewest_dummies  how many to add to a crowd; count_privacy: what report counts reveal
     proofs/       enumeration: each mechanism's promises, exactly (replay); coins: the bit source;

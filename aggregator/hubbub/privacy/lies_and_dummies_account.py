@@ -9,9 +9,10 @@ with v lies, with probability d q, and otherwise one of the T is on v:
         = sum over s of Bin(s; T, 2/d) g(z | L) E[((1 - d q) d x' / T + d q) P(x - x') P(y - y')]
 
 with x' = Bin(s, 1/2), y' = s - x' and the dummies' law P; for w, y' takes the place of x'. Third
-values' counts z show L by their chance g only: hubbub.privacy.third_values_account gives what they
-show at most. Of one third value, or few reports on two, all z are summed. delta, the sum of what v
-exceeds t times w by, is thus a product of two matrices: x and y by s, and s by what is known of L.
+values' counts z show L by their chance g only: hubbub.privacy.third_values_account, and, where few
+reports are on each, hubbub.privacy.third_means_account give what they show at most. Of one third
+value, or few reports on two, all z are summed. delta, the sum of what v exceeds t times w by, is
+thus a product of two matrices: x and y by s, and s by what is known of L.
 
 A larger T or s reveals less, so blocks count as their least. Where the matrices are large, L is
 given away, too. Rows x <= y do not count, since there w is likelier.
@@ -30,6 +31,7 @@ import numpy.typing as npt
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.binomials import binomial_tail, likely, likely_ends, pmf
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.third_means_account import ThirdMeans
 from hubbub.privacy.third_values_account import (
     AllCounts,
     OneThirdValue,
@@ -59,7 +61,7 @@ _CLOSE: Final = 5e-3
 # Of `cut`, how likely a count of third values is that is left out.
 _RARE: Final = 0.1
 
-_Third = OneThirdValue | ThirdValues | AllCounts
+_Third = OneThirdValue | ThirdMeans | ThirdValues | AllCounts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +199,9 @@ class NoisyLies:
             if key not in self._views:
                 self._views[key] = self._view(place, third)
             excess = self._excess_over(t, self._some_blocks[place][0], rows)
+            if isinstance(third, ThirdMeans):  # whose terms above 0 are the last
+                is_last = np.maximum.accumulate(excess > 0, axis=1)
+                excess[is_last] = np.maximum(excess[is_last], 0.0)
             result += float(self._views[key].gains(excess).sum() - upper[rows].sum())
         return result
 
@@ -280,8 +285,10 @@ class NoisyLies:
         if self.crowd.categories == 3:  # noqa: PLR2004 one third value
             yield OneThirdValue(self.dummy_law)
             return
+        yield self._means
         yield self._coins
-        yield self._all_counts
+        if not self._means or self._means.is_far:
+            yield self._all_counts
 
     @cached_property
     def _probable_counts(self) -> Floats:
@@ -294,6 +301,12 @@ class NoisyLies:
         most = int(likely_ends(counts[-1:], 1 / d, self.cut / d)[1][0])
         theta = (others * self.crowd.hiding + 1) / d
         return tuple(self.dummy_law.tolist()), int(d) - 2, theta, most
+
+    @cached_property
+    def _means(self) -> ThirdMeans | None:
+        _, values, _, most = self._of_third
+        totals = np.array([even_count for even_count, *_ in self._some_blocks]) - self.numbers[0]
+        return ThirdMeans.of(self.dummy_law, values, most, totals, len(self.numbers))
 
     @cached_property
     def _coins(self) -> ThirdValues:

@@ -66,8 +66,8 @@ _TILTS: Final = np.geomspace(1e-3, 5, 99)[:, None]
 _QUANTILES: Final = (*np.logspace(-16, -2, 8), *np.linspace(0.05, 0.95, 10))
 # Of the largest of such chances: what is left out, since at the ends few places are near.
 _RARE: Final = 1e-17
-# What is added to each chance that comes out of a transform, and how often L is given away.
-_FFT_ERROR: Final = 1e-14
+FFT_ERROR: Final = 1e-14
+"""What is added to each chance that comes out of a transform, and how often L is given away."""
 
 # All counts are summed of so many reports, and of so many numbers on a value, at most; merged by
 # the first of these shares that leaves so few rows. Where reports times values are more than
@@ -299,7 +299,7 @@ class ThirdValues:
         rare_count, heads, value_law = max(options, key=coin_variance)
         period = next_fast_len(max(period, most + 1), real=True)
         growth = np.log(np.exp(_TILTS * widths) @ value_law.sum(axis=1))
-        max_units = float(((listed * growth[:, None] - np.log(_FFT_ERROR / 2)) / _TILTS).min())
+        max_units = float(((listed * growth[:, None] - np.log(FFT_ERROR / 2)) / _TILTS).min())
         padded = np.zeros((next_fast_len(int(max_units) + len(widths), real=True), period))
         padded[: len(widths), : most + 1] = value_law
         turns = np.exp(-2j * np.pi * np.arange(period // 2 + 1) / period)
@@ -315,16 +315,16 @@ class ThirdValues:
         with_coins = rfft(chances) * (1 - heads + heads * turns) ** coins
         laws_of_c = irfft(np.add.reduceat(with_coins, starts), period)
         blocks = [
-            CoinBlock(start * unit, heads, np.maximum(law_of_c, 0.0) + _FFT_ERROR)
+            CoinBlock(start * unit, heads, np.maximum(law_of_c, 0.0) + FFT_ERROR)
             for start, law_of_c in zip(starts, laws_of_c, strict=True)
         ]
-        rare_most = likely(rare_count, rare, _FFT_ERROR / 8)[-1]
+        rare_most = likely(rare_count, rare, FFT_ERROR / 8)[-1]
         return cls(values * theta, tuple(blocks), pmf(np.arange(rare_most + 1), rare_count, rare))
 
     def views(self, on_third: Floats) -> Signals:
         """As those of `AllCounts`."""
         parts = [block.views(on_third, self.rare_law) for block in self.blocks]
-        views = np.concatenate([_FFT_ERROR * np.eye(len(on_third)), *parts], axis=1)
+        views = np.concatenate([FFT_ERROR * np.eye(len(on_third)), *parts], axis=1)
         views = views[:, views.any(axis=0)]
         return Signals.certain(views.T / poisson(on_third, self.mean))
 
@@ -369,7 +369,7 @@ def _certain_coins(psi: Floats, rare: float, values: int) -> int:
     chance = float((psi / (1 - rare, rare)).min(axis=1).sum())
     tilts = _TILTS[-np.log(1 - 2 * rare) <= _TILTS]
     growth = values * np.log(chance + (1 - chance) * np.exp(tilts))
-    without = float(((growth - np.log(_FFT_ERROR / 8)) / tilts).min())
+    without = float(((growth - np.log(FFT_ERROR / 8)) / tilts).min())
     return max(values - 1 - int(without), 0)
 
 
