@@ -31,13 +31,7 @@ from hubbub.privacy.third_values_account import (
     shifted_chances,
 )
 from hubbub.sealing.dummy_laws import CountNoise
-from tests.support.crowds import crowd_of
-
-
-def _chances(scale: float, shift: int) -> Floats:
-    weights = np.exp(-np.abs(np.arange(2 * shift + 1) - shift) / scale)
-    chances: Floats = weights / weights.sum()
-    return chances
+from tests.support.crowds import crowd_of, noise_chances
 
 
 def _of_all_counts(law: Floats, values: int, most: int) -> Floats:
@@ -63,9 +57,9 @@ def test_the_bound_for_third_values_is_at_least_the_exact_gain(
 ) -> None:
     """Whatever is to be told apart: the mean of the best guess, over all counts, is as large."""
     most, generator = 7, np.random.default_rng(1)
-    exact, numbers = _of_all_counts(_chances(*law), values, most), np.arange(most + 1.0)
-    of_coins = ThirdValues.of(_chances(*law), values, theta, 30, 60)
-    of_all = AllCounts.of(_chances(*law), values, theta, most=30, size=most + 1, rare=1e-12)
+    exact, numbers = _of_all_counts(noise_chances(*law), values, most), np.arange(most + 1.0)
+    of_coins = ThirdValues.of(noise_chances(*law), values, theta, 30, 60)
+    of_all = AllCounts.of(noise_chances(*law), values, theta, most=30, size=most + 1, rare=1e-12)
     assert of_all is not None
     likely = poisson(numbers, values * theta)
     for third, above in ((of_coins, 9.0), (of_all, 1.03)):
@@ -127,7 +121,7 @@ def test_rare_and_other_coins_add_up_to_all_reports(
     values: int, theta: float, law: tuple[float, int]
 ) -> None:
     """The law of C, V and W together is that of a Poisson number; no chance of C is below 0."""
-    third = ThirdValues.of(_chances(*law), values, theta, 14, 140)
+    third = ThirdValues.of(noise_chances(*law), values, theta, 14, 140)
     assert len(third.rare_law) > 40
     mean = round(values * theta)
     sums = third.views(np.arange(mean - 10.0, mean + 10.0)).mean.sum(axis=0)
@@ -205,7 +199,7 @@ def test_delta_is_not_below_that_of_all_counts_for_any_others(
     for hold in product(range(d), repeat=m):
         if list(hold) != sorted(hold):
             continue
-        v, w = _joint(iter(hold), d, local, _chances(*law), m)
+        v, w = _joint(iter(hold), d, local, noise_chances(*law), m)
         for first, other in ((v, w), (w, v)):
             worst = max(worst, float(np.maximum(first - exp(central) * other, 0).sum()))
     assert crowd.noise_dummies is not None
@@ -329,7 +323,7 @@ def test_epsilon_is_little_above_an_attack(  # noqa: PLR0917 a row
 ) -> None:
     """All of the third term is hidden from the attacker; one who sees a part is no worse."""
     crowd = crowd_of(reports, values, local, noise_dummies=noise_of(*law))
-    exact = _attacked(crowd, _chances(*law), delta)
+    exact = _attacked(crowd, noise_chances(*law), delta)
     epsilon = central_epsilon(crowd, delta)
     assert exact * (1 - 1e-4) <= epsilon <= above * exact
     assert epsilon < central_epsilon(replace(crowd, epsilon_local=inf), delta)

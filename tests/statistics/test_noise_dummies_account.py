@@ -20,20 +20,13 @@ from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.privacy.two_values_account import TwoCounts
 from hubbub.sealing.dummy_laws import CountNoise
 from tests.support.commands import document_of
-from tests.support.crowds import crowd_of
+from tests.support.crowds import crowd_of, noise_chances
 
 
 def _law(scale: float, shift: int) -> CountNoise:
     law = noise_of(scale, shift)
     assert law is not None
     return law
-
-
-def _chances(scale: float, shift: int) -> Floats:
-    """By the formula, and not by the whole numbers that are drawn by."""
-    weights = np.exp(-np.abs(np.arange(2 * shift + 1) - shift) / scale)
-    chances: Floats = weights / weights.sum()
-    return chances
 
 
 def _epsilon_of(first: Floats, other: Floats, delta: float) -> float:
@@ -100,6 +93,7 @@ def _joint(m: int, d: int, local: float, law: Floats) -> Iterator[tuple[Floats, 
         (5, 3, 4.0, (1.01, 12), 1e-4),
         (3, 4, 3.0, (1.5, 9), 1e-2),
         (3, 4, 5.0, (1.01, 7), 1e-2),
+        (7, 3, 2.1, (1.823, 4), 0.1),
     ],
 )
 def test_epsilon_with_lies_is_at_most_2_percent_above_the_worst_case(
@@ -108,7 +102,7 @@ def test_epsilon_with_lies_is_at_most_2_percent_above_the_worst_case(
     crowd = crowd_of(others + 1, values, local, noise_dummies=_law(*law))
     worst = max(
         _epsilon_of(first, other, delta)
-        for first, other in _joint(others, values, local, _chances(*law))
+        for first, other in _joint(others, values, local, noise_chances(*law))
     )
     assert worst <= central_epsilon(crowd, delta) <= 1.02 * worst
 
@@ -133,14 +127,14 @@ _Views = tuple[Floats, Floats]
 
 def _bare(answer: dict[str, Any]) -> _Views:
     """Both counts, where nobody lies."""
-    law = _chances(answer["scale"], answer["shift"])
+    law = noise_chances(answer["scale"], answer["shift"])
     rising, falling = np.append(0.0, law), np.append(law, 0.0)
     return np.outer(rising, falling), np.outer(falling, rising)
 
 
 def _of_few(answer: dict[str, Any], local: float) -> Iterator[_Views]:
     """All counts, where all others hold a third value, and where what the person may."""
-    law, m = _chances(answer["scale"], answer["shift"]), answer["reports"] - 1
+    law, m = noise_chances(answer["scale"], answer["shift"]), answer["reports"] - 1
     d, size = answer["categories"], len(law)
     q = 1 / (exp(local) + d - 1)
     most = int(m * q + 8 * sqrt(m * q) + 8)
@@ -166,7 +160,7 @@ def _of_few(answer: dict[str, Any], local: float) -> Iterator[_Views]:
 
 def _of_two(answer: dict[str, Any], local: float, on_v: int) -> Iterator[_Views]:
     """Both counts, where so many of the others hold v and the rest w: by x and how many dummies."""
-    law, m, p = _chances(answer["scale"], answer["shift"]), answer["reports"] - 1, expit(local)
+    law, m, p = noise_chances(answer["scale"], answer["shift"]), answer["reports"] - 1, expit(local)
     others = np.convolve(
         pmf(np.arange(on_v + 1), on_v, p), pmf(np.arange(m - on_v + 1), m - on_v, 1 - p)
     )
@@ -188,7 +182,7 @@ def _of_two(answer: dict[str, Any], local: float, on_v: int) -> Iterator[_Views]
 
 
 def _stderr(answer: dict[str, Any], q: float) -> float:
-    law = _chances(answer["scale"], answer["shift"])
+    law = noise_chances(answer["scale"], answer["shift"])
     values, numbers = answer["categories"], np.arange(len(law)) - answer["shift"]
     variance = float(law @ numbers**2) * (1 - 2 * q + values * q**2)
     return sqrt(variance + float(answer["reports"]) * q * (1 - q)) / float(1 - values * q)
@@ -255,7 +249,7 @@ def test_two_counts_of_a_known_sum_have_the_enumerated_loss(
     split: list[float], scale: float, shift: int, t: float
 ) -> None:
     """Also where a report on neither value makes the rest less likely, by any factor."""
-    law, p, q, neither = _chances(scale, shift), 0.7, 0.1, np.array([0.0, 0.14, 0.2, 0.26])
+    law, p, q, neither = noise_chances(scale, shift), 0.7, 0.1, np.array([0.0, 0.14, 0.2, 0.26])
     size, exact = len(law) + len(split) + 2, np.zeros((2, len(neither)))
     counts = np.zeros((size, size))
     for on_v, chance in enumerate(split):
@@ -321,11 +315,17 @@ def test_the_loss_of_epochs_under_one_promise_is_that_of_their_counts() -> None:
     """Of two epochs, by enumeration of all four counts; of many they need less than of each."""
     law, delta = _law(1.5, 18), 1e-4
     crowd = crowd_of(100, 4, inf, noise_dummies=law)
-    chances = _chances(1.5, 18)
-    rising, falling = np.append(0.0, chances), np.append(chances, 0.0)
-    v, w = np.outer(rising, falling).ravel(), np.outer(falling, rising).ravel()
+    v, w = map(np.ravel, _bare({"scale": 1.5, "shift": 18}))
     exact = _epsilon_of(np.outer(v, v).ravel(), np.outer(w, w).ravel(), delta)
     assert exact <= composed_epsilon([(crowd, 2)], delta) <= exact * 1.001
+    # Lies hide a person, too, even where all of a small law is found out.
+    laws = (
+        np.stack([np.outer(law, law).ravel() for law in map(np.ravel, pair)])
+        for pair in _joint(3, 3, 1.5, noise_chances(0.7, 2))
+    )
+    worst = max(_epsilon_of(views[0], views[1], 0.05) for views in laws)
+    lying = crowd_of(4, 3, 1.5, noise_dummies=_law(0.7, 2))
+    assert worst <= composed_epsilon([(lying, 2)], 0.05) <= 1.2 * worst
     scale, shift = best_noise(crowd, 1.0, 1e-8, 30)
     drawn = crowd_of(100, 4, inf, noise_dummies=_law(scale, shift))
     assert 0.95 < composed_epsilon([(drawn, 30)], 1e-8) <= 1

@@ -20,6 +20,8 @@ Of the M, N are noise, Bin(M, d q), spread evenly over all values. Without the s
 N - max(0, s - a - b - dummies - 1) of the others on third values are spread evenly over these
 d - 2, so r is binomial. Nothing is given away if nobody holds v or w, or if everybody does.
 
+Beside noise dummies the view of three values is three counts: all of them are summed.
+
 Cases (a, b) are computed in blocks. A block counts only the holders that all its cases have, since
 a report that the adversary knows hides nobody; a block that reveals too much is halved, down to a
 share of the others that is worth a hundredth of epsilon.
@@ -36,7 +38,9 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import binomial_quantile, likely, pmf
+from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.third_values_account import shifted_chances
 from hubbub.privacy.two_values_account import TAILS
 
 # Tails that are not summed, and what is too little to be kept.
@@ -46,6 +50,8 @@ _ROUNDING: Final = 1e-9
 # Of one case, up to which all cases take about a second.
 _NUMBERS: Final = 600_000
 _MULTIPLICATIONS: Final = 60_000_000
+# How much longer each view takes beside noise dummies.
+_NOISY: Final = 10
 # Multiplications at once: more are shared among threads, which is slower on a busy machine.
 _AT_ONCE: Final = 200_000
 # How finely epsilon is found, beside it.
@@ -60,7 +66,7 @@ _Views = tuple[Floats, Floats]
 
 @dataclass(frozen=True)
 class FewLies:
-    """Account of three or more listed values, in one group, with a known number of dummies."""
+    """Account of three or more listed values in one group; of three if they have noise dummies."""
 
     crowd: ShuffledEpoch
     cut: float
@@ -72,12 +78,14 @@ class FewLies:
         # Codes have no third value of their own, and so many categories that are no whole number.
         if d == 2 or d % 1 or crowd.groups > 1 or crowd.each % 1 or m == 0 or q == 0:  # noqa: PLR2004 two values
             return None
-        if crowd.noise_dummies:  # which hide more than few lies do
+        if crowd.noise_dummies and (d > 3 or crowd.sum_noise):  # noqa: PLR2004 three values
             return None
         crowd, cut = crowd.certain(), delta * TAILS
         on_one = likely(m, q, cut)[-1] + likely(crowd.dummies, 1 / d, cut)[-1] + 1
         noise = likely(m, crowd.hiding, cut)
         numbers = len(noise) * on_one**2
+        if crowd.noise_dummies:
+            numbers = _NOISY * (on_one + crowd.noise_dummies.most) ** 3
         is_quick = numbers <= _NUMBERS and numbers * noise[-1] <= _MULTIPLICATIONS
         return cls(crowd, cut) if is_quick else None
 
@@ -147,9 +155,14 @@ class FewLies:
         x, y = np.indices(by_noise.shape[1:])
         offsets = np.maximum(min_x + x + min_y + y - (a + b + self.crowd.dummies + 1), 0).ravel()
         first, two = (
-            _with_one_report(by_noise, *chances, (d - 2) * q).reshape(len(noise), -1)
-            for chances in ((p, q), (q, p))
+            _with_one_report(by_noise, *chances, (d - 2) * q) for chances in ((p, q), (q, p))
         )
+        if noise_dummies := self.crowd.noise_dummies:
+            law = law_of(noise_dummies)
+            first, two = (_with_dummies(table.sum(axis=0), law) for table in (first, two))
+            mask = first + two > self.cut / len(first)
+            return first[mask], two[mask]
+        first, two = (table.reshape(len(noise), -1) for table in (first, two))
         likely = np.flatnonzero((first + two).sum(axis=0) > self.cut / len(offsets))
         likely = likely[np.argsort(offsets[likely], kind="stable")]
         moved = {
@@ -210,6 +223,17 @@ def _convolve(first: Floats, other: Floats) -> Floats:
         np.pad(law, ((0, 0), (0, width - law.shape[1]))).ravel() for law in (first, other)
     )
     return np.convolve(first, flat_other)[: rows * width].reshape(rows, width)
+
+
+def _with_dummies(law: Floats, dummy_law: Floats) -> Floats:
+    """Probabilities of all counts of three values, of which the last has the other reports."""
+    rows, columns = law.shape
+    on_both = np.add.outer(np.arange(rows), np.arange(columns))
+    moves = shifted_chances(dummy_law, rows + columns - 1)
+    on_third = law[:, :, None] * moves[:, ::-1].T[on_both]
+    on_w = np.einsum("jy,xyk->xjk", shifted_chances(dummy_law, columns), on_third)
+    views: Floats = shifted_chances(dummy_law, rows) @ on_w.reshape(rows, -1)
+    return views.ravel()
 
 
 def _with_one_report(law: Floats, on_v: float, on_w: float, on_neither: float) -> Floats:

@@ -5,7 +5,8 @@ distributions of several epochs are convolved (Google's dp-accounting). Losses a
 grid, blocks of T count as their least, and what is left out counts as revealing everything: the
 result is an upper bound, also if the values of every epoch differ, and depend on earlier epochs.
 With two values there is one count, and its loss depends on how many others hold each: the largest
-delta over all these cases, at every epsilon of a grid, gives a distribution that dominates all.
+delta over all these cases, at every epsilon of a grid, gives a distribution that dominates all. So
+it does of noise dummies, with lies; without lies all losses are on the grid.
 
 Source: Koskela, Jaelkoe, Honkela (AISTATS 2020), for the convolution; Doroshenko, Ghazi, Kamath,
 Kumar, Manurangsi, "Connect the Dots" (PoPETs 2022), for the distribution of a dominating profile;
@@ -25,10 +26,9 @@ from hubbub.analysis.binomials import laws, likely, likely_ends, pmf
 from hubbub.catalog.crowds.gaussian_privacy import epsilon_of_mu, mu_within
 from hubbub.errors import BadParameter
 from hubbub.privacy.amplification import MIN_DELTA
-from hubbub.privacy.noise_dummies_account import law_of, sum_losses
+from hubbub.privacy.noise_dummies_account import sum_losses
 from hubbub.privacy.shuffled_epoch import POWER_ERROR, ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile
-from hubbub.sealing.dummy_laws import CountNoise
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -45,10 +45,13 @@ _GRID: Final = 400
 _CLOSE: Final = 0.002
 _NEAR: Final = 1e-3
 _FLAT: Final = 0.05
-# Steps of the grid in the loss of a count with noise dummies, beside the noise of their sum.
+# Steps of the grid in the loss of a count with noise dummies, beside the noise of their sum; and
+# otherwise, for lies. Of how many such losses the profile is computed, with lies and without; and
+# how much more is left out.
 _FINER: Final = 16
-# Of the loss of a count with noise dummies, by how much that of an epoch may be too small.
-_LOOSE: Final = 1e-6
+_FINE: Final = 4
+_LOSSES: Final = (16, 3)
+_MORE: Final = 20
 
 
 def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) -> float:
@@ -68,33 +71,31 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
     number = sum(times for _, times in epochs)
     if number == 1:
         return central_epsilon(epochs[0][0], delta)
-    # Beside noise dummies lies are left out of what is composed, which rounds up.
-    epochs = [
-        (replace(crowd, epsilon_local=inf) if crowd.noise_dummies else crowd, times)
-        for crowd, times in epochs
-    ]
+    if len(epochs) > 1:  # whose grid is too fine for profiles of lies beside noise dummies
+        epochs = [
+            (replace(crowd, epsilon_local=inf) if crowd.noise_dummies else crowd, times)
+            for crowd, times in epochs
+        ]
     share = max(delta / number, MIN_DELTA)
     epsilons = [central_epsilon(crowd, share) for crowd, _ in epochs]
     if inf in epsilons:
         return simple_sum
+    if share * number <= delta:  # then their deltas add up, too
+        sums = (epsilon * times for epsilon, (_, times) in zip(epsilons, epochs, strict=True))
+        simple_sum = min(simple_sum, sum(sums))
     # The smallest loss decides how fine the grid is: many of it add up as its root.
     grid = min(epsilons) / _GRID / sqrt(max(number / 100, 1))
     if len(epochs) == 1 and (noise := epochs[0][0].noise_dummies):
-        grid = _loss_of(noise) / (_FINER if epochs[0][0].sum_noise else 1)
-    loss_laws = []
-    for crowd, times in epochs:
-        loss_law = _losses(crowd, grid, delta * _LEFT_OUT / number)
-        if times > 1:
-            loss_law = loss_law.self_compose(times, min(1e-15, delta * _LEFT_OUT))
-        loss_laws.append(loss_law)
-    composed = reduce(lambda law, other: law.compose(other), loss_laws)
-    loose = sum(
-        _LOOSE * _loss_of(crowd.noise_dummies) * times
+        grid = 1 / noise.scale / (_FINER if epochs[0][0].sum_noise else _FINE)
+    loss_laws = (
+        _losses(crowd, grid, delta * _LEFT_OUT / number).self_compose(
+            times, min(1e-15, delta * _LEFT_OUT)
+        )
         for crowd, times in epochs
-        if crowd.noise_dummies
     )
+    composed = reduce(lambda law, other: law.compose(other), loss_laws)
     rounded_delta = max(delta - number * POWER_ERROR, 0.0)
-    return min(float(composed.get_epsilon_for_delta(rounded_delta)) + loose, simple_sum)
+    return min(float(composed.get_epsilon_for_delta(rounded_delta)), simple_sum)
 
 
 @lru_cache(maxsize=256)
@@ -137,16 +138,16 @@ def largest_local_together(
 @lru_cache(maxsize=64)
 def _losses(crowd: ShuffledEpoch, grid: float, left_out: float) -> "PrivacyLossDistribution":
     """Distribution of one epoch's loss, in steps of the grid, rounded up."""
-    if crowd.noise_dummies:
-        counts = _losses_of_noise(crowd.noise_dummies, grid)
-        if crowd.sum_noise is None:
-            return counts
+    if crowd.sum_noise:
+        without = replace(crowd, sum_noise=None, epsilon_local=inf)
         # Of a secret sum, which a report moves by this many steps at most.
         *finite, (_, impossible) = sum_losses(crowd.sum_noise, int(crowd.categories) - 1)
         losses, chances = np.array(finite).T
-        return counts.compose(_rounded_law(np.ceil(losses / grid), chances, impossible, grid))
-    if crowd.categories == 2:  # noqa: PLR2004 two values
-        return _losses_of_two(crowd, grid, left_out)
+        return _losses_of_profile(without, grid, left_out).compose(
+            _rounded_law(np.ceil(losses / grid), chances, impossible, grid)
+        )
+    if crowd.noise_dummies or crowd.categories == 2:  # noqa: PLR2004 two values
+        return _losses_of_profile(crowd, grid, left_out)
     d, q, truth = crowd.categories, crowd.lie, 1 - crowd.categories * crowd.lie
     cut = left_out / 4
     noise, chances = crowd.noise(cut)
@@ -197,35 +198,19 @@ def _rounded_law(
     )
 
 
-def _loss_of(noise: CountNoise) -> float:
-    """Loss of one count inside its law: plus or minus this number."""
-    return log(noise.odds / 2**32) * (1 + _LOOSE / 10)
-
-
-def _losses_of_noise(noise: CountNoise, grid: float) -> "PrivacyLossDistribution":
-    """Distribution of one epoch's loss, in steps of the grid, rounded up, if nobody lied.
-
-    Too small by up to `_LOOSE` of a step per epoch, which the caller adds: weights are whole
-    numbers, so the loss is not an exact multiple of the grid.
-    """
-    law = law_of(noise)
-    counts = np.append(0.0, law), np.append(law, 0.0)
-    pairs = []
-    for first, other in (counts, counts[::-1]):  # what v has more, and what w has less
-        mask = (first > 0) & (other > 0)
-        steps = np.ceil(np.log(first[mask] / other[mask]) / grid - _LOOSE / 2)
-        pairs.append(_rounded_law(steps, first[mask], float(first[~mask].sum()), grid))
-    return pairs[0].compose(pairs[1])
-
-
-def _losses_of_two(crowd: ShuffledEpoch, grid: float, left_out: float) -> "PrivacyLossDistribution":
-    """The same for one count. The profile is the larger of both directions, hence symmetric."""
+def _losses_of_profile(
+    crowd: ShuffledEpoch, grid: float, left_out: float
+) -> "PrivacyLossDistribution":
+    """The same by the profile: the larger of both directions, hence symmetric."""
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution  # noqa: PLC0415 as above
 
     delta = profile(crowd, left_out)
     deltas = [min(1.0, delta(0.0))]
-    while deltas[-1] > left_out and len(deltas) * grid <= crowd.epsilon_local:
-        deltas.append(min(1.0, delta(len(deltas) * grid)))
+    reach, least = crowd.epsilon_local, left_out
+    if noise := crowd.noise_dummies:
+        reach, least = min(reach, _LOSSES[not crowd.lie] / noise.scale), _MORE * left_out
+    while deltas[-1] > least and len(deltas) * grid <= reach:
+        deltas.append(min(deltas[-1], delta(len(deltas) * grid)))
     steps = np.arange(1 - len(deltas), len(deltas))
     # delta(-e) = 1 - exp(-e) + exp(-e) delta(e), of the other order.
     reverse_deltas = [1 - exp(-k * grid) * (1 - deltas[k]) for k in range(len(deltas) - 1, 0, -1)]

@@ -82,7 +82,7 @@ def central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
     elif most < crowd.epsilon_local:
         return crowd.epsilon_local
     if (of_lies := _crowd_of_lies(crowd)) is not None:
-        return min(most, central_epsilon(of_lies, delta))
+        most = min(most, central_epsilon(of_lies, delta))
     few_lies = FewLies.of(crowd, delta)
     return min(few_lies.epsilon(delta, 0.0, most), most) if few_lies else most
 
@@ -124,7 +124,11 @@ def _min_epsilon(
 
 def profile(crowd: ShuffledEpoch, least: float) -> Callable[[float], float]:
     """Proven delta as a function of the central epsilon, valid down to `least`."""
-    return _counts_of(crowd, least).delta
+    delta = _counts_of(crowd, least).delta
+    if (of_lies := _crowd_of_lies(crowd)) is None:
+        return delta
+    delta_of_lies = profile(of_lies, least)
+    return lambda central: min(delta(central), delta_of_lies(central))
 
 
 @lru_cache(maxsize=1024)
@@ -133,8 +137,8 @@ def keeps(crowd: ShuffledEpoch, central: float, delta: float) -> bool:
     _check(delta)
     if crowd.epsilon_local <= central or _counts_of(crowd, delta).delta(central) <= delta:
         return True
-    if (of_lies := _crowd_of_lies(crowd)) is not None:
-        return keeps(of_lies, central, delta)
+    if (of_lies := _crowd_of_lies(crowd)) is not None and keeps(of_lies, central, delta):
+        return True
     few_lies = FewLies.of(crowd, delta)
     return few_lies is not None and few_lies.epsilon(delta, central, central) <= central
 
