@@ -126,6 +126,7 @@ COUNTED = {
     "promised",
     "rests_on",
     "unit",
+    "folded",
     "lowest",
     "highest",
     "notes",
