@@ -55,7 +55,8 @@ from scipy.fft import fft, ifft
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import binomial_tail
-from hubbub.privacy.third_values_account import FFT_ERROR, Signals, poisson, shifted_chances
+from hubbub.privacy.shuffled_epoch import FFT_ERROR, POWER_ERROR
+from hubbub.privacy.third_values_account import Signals, poisson, shifted_chances
 
 # Above this kappa, M may be far above T.
 _MAX_KAPPA: Final = 2.5
@@ -117,12 +118,12 @@ class ThirdMeans:
         above_most = np.diag(moves[len(law) :].sum(axis=0))[1:]
         moves = np.concatenate([moves[: len(law)], above_most])
         chances, means = _counts(moves * poisson(k, theta))
-        known, mean = chances @ (means - theta) ** 2, chances @ means
-        hidden = mean - known
-        spread = float((known / mean / hidden / values) ** 0.5)
+        variance, mean = chances @ (means - theta) ** 2, chances @ means
+        hidden_variance = mean - variance
+        spread = float((variance / mean / hidden_variance / values) ** 0.5)
         if spread > _MAX_SPREAD:
             return None
-        step = spread * min(max(_STEP * float(hidden / known), _MIN_STEP), 1.0)
+        step = spread * min(max(_STEP * float(hidden_variance / variance), _MIN_STEP), 1.0)
         start = float(totals[0] / values * np.exp(_LEAST * spread))
         rows = int((np.log(totals[-1] / totals[0]) + (_MOST - _LEAST) * spread) / step) + 2
         factors = np.exp(step / _FACTORS * np.arange(_FACTORS)[::-1])[:, None]
@@ -142,7 +143,7 @@ class ThirdMeans:
             on_third = totals[is_end, None] - np.arange(size)
             end_chances[is_end] = law_of_means.at_most(bounds[is_end, None], on_third)
         # Of more reports on a value than `most`; and what rounding may add.
-        missing = values * (binomial_tail(most, totals, 1 / values) + np.finfo(float).eps)
+        missing = values * (binomial_tail(most, totals, 1 / values) + POWER_ERROR)
         larger = np.minimum((larger + missing).reshape(-1, len(totals)), 1.0)
         return cls(
             totals=totals,

@@ -49,6 +49,7 @@ from scipy.special import gammaln, xlogy
 
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.binomials import likely, pmf
+from hubbub.privacy.shuffled_epoch import FFT_ERROR
 
 # The least w above 0, beside the variance of what a count leaves unknown; and the others.
 _UNIT: Final = 0.6
@@ -66,8 +67,6 @@ _TILTS: Final = np.geomspace(1e-3, 5, 99)[:, None]
 _QUANTILES: Final = (*np.logspace(-16, -2, 8), *np.linspace(0.05, 0.95, 10))
 # Of the largest of such chances: what is left out, since at the ends few places are near.
 _RARE: Final = 1e-17
-FFT_ERROR: Final = 1e-14
-"""What is added to each chance that comes out of a transform, and how often L is given away."""
 
 # All counts are summed of so many reports, and of so many numbers on a value, at most; merged by
 # the first of these shares that leaves so few rows. Where reports times values are more than
@@ -324,6 +323,7 @@ class ThirdValues:
     def views(self, on_third: Floats) -> Signals:
         """As those of `AllCounts`."""
         parts = [block.views(on_third, self.rare_law) for block in self.blocks]
+        # For what transforms may be off by, L is given away so often.
         views = np.concatenate([FFT_ERROR * np.eye(len(on_third)), *parts], axis=1)
         views = views[:, views.any(axis=0)]
         return Signals.certain(views.T / poisson(on_third, self.mean))

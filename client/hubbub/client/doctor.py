@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -168,8 +169,7 @@ def _states(settings: Settings, bundles: Sequence[Bundle]) -> Iterator[Finding]:
     folders = [settings.state_dir] if settings.state_dir else state_folders(state_home())
     if not folders:
         yield Finding("state", "note", f"{state_home()}: no app has reported for this user yet")
-    for folder in folders:
-        yield from examine([("state", lambda folder=folder: _state(folder, bundles))])  # type: ignore[misc]
+    yield from examine([("state", partial(_state, folder, bundles)) for folder in folders])
 
 
 def _state(folder: Path, bundles: Sequence[Bundle]) -> Iterator[Finding]:
