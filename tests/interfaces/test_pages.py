@@ -273,7 +273,11 @@ def test_the_pipeline_page_shows_the_law_as_it_runs(watched: Watched, demo: str)
     today = [line for line in status["windows"] if line["counted"] == PEOPLE]
     assert len(today) >= METRICS - 1, "all but the crowd with noise dummies"
     assert all(line["balanced"] for line in status["windows"])
-    expect(page.locator("#windows tbody tr")).to_have_count(EPOCHS * METRICS)
+    expect(page.locator("#windows tbody tr")).to_have_count(len(status["windows"]))
+    epochs = Counter(line["stream"] for line in status["windows"])
+    # Noise dummies may keep a weekend's crowd below its number of reports: it does not leave.
+    assert 1 < epochs.pop("education_by_work_crowd") <= EPOCHS
+    assert [*epochs.values()] == [EPOCHS] * (METRICS - 1)
     page.wait_for_selector("#rate svg")
     assert page.locator("#arriving").is_hidden(), "no single report is told of production"
 
