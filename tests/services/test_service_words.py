@@ -90,6 +90,8 @@ def test_the_folder_of_an_earlier_version_is_read_only_while_it_runs(tmp_path: P
     with (tmp_path / "endpoints.json").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         endpoints = read_endpoints(tmp_path)
+        with pytest.raises(ServiceUnavailable, match="hubbub up is starting or ending in"):
+            endpoints.connection.metrics()
     assert (endpoints.page, endpoints.home) == ("http://127.0.0.1:9/", str(tmp_path))
     Endpoints(page="http://127.0.0.1:9/", development=True).write(tmp_path).close()
     with pytest.raises(ServiceUnavailable, match=r"nothing runs in .*: start it with: .* --dev"):

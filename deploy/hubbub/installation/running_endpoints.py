@@ -2,10 +2,11 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 from hubbub.errors import ServiceUnavailable
 from hubbub.notebook.connection import Connection
@@ -65,12 +66,8 @@ def read_endpoints(home: Path) -> Endpoints:
     Raises ServiceUnavailable if nothing was started there.
     """
     try:
-        with (home / _FILE).open("rb") as file:
-            page = json.load(file)["page"]
-            if sys.platform != "win32":  # `hubbub up` does not run there
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:  # a `hubbub up` has locked the file
-        return Endpoints(page=str(page), home=str(home))
+        document, is_locked = _read(home)
+        page = str(document["page"])
     except (OSError, *MISSHAPEN) as error:
         remedy = f"{nothing_runs(home)}; or give --url"
         if (home / ".env").exists():
@@ -79,14 +76,29 @@ def read_endpoints(home: Path) -> Endpoints:
                 f"https://localhost:7076 --authority {home / 'tls' / 'ca.pem'}"
             )
         raise ServiceUnavailable(remedy) from error
-    # Another installation may use the address now.
-    raise ServiceUnavailable(nothing_runs(home))
+    if not is_locked:  # another installation may use the address now
+        raise ServiceUnavailable(nothing_runs(home))
+    return Endpoints(page=page, home=str(home))
+
+
+def _read(home: Path) -> tuple[Mapping[str, Any], bool]:
+    """What `hubbub up` wrote in a folder, and whether it has it locked, so still runs."""
+    with (home / _FILE).open("rb") as file:
+        document = json.load(file)
+        try:
+            if sys.platform != "win32":  # `hubbub up` does not run there
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return document, True
+    return document, False
 
 
 def nothing_runs(home: Path | str) -> str:
-    """The message that no `hubbub up` runs in a folder."""
-    development = False
+    """The message that nothing answers in a folder: no `hubbub up` runs, or it starts or ends."""
+    option = ""
     with suppress(OSError, *MISSHAPEN):
-        development = json.loads((Path(home) / _FILE).read_bytes())["development"]
-    option = " --dev" if development else ""
+        document, is_locked = _read(Path(home))
+        if is_locked:
+            return f"hubbub up is starting or ending in {home}: ask again when it says it is up"
+        option = " --dev" if document["development"] else ""
     return f"nothing runs in {home}: start it with: hubbub up --home {home}{option}"
