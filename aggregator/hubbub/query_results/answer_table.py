@@ -114,11 +114,10 @@ Document = Mapping[str, Any]
 
 MAX_TOP: Final = 1000
 """The largest number of values of a ranking."""
-MAX_RANGES: Final = 16
-"""Of more ranges of a number, short tables leave out those that show nothing."""
 MAX_SERIES: Final = 50
 """The largest number of lines of a trend."""
 
+_MAX_RANGES: Final = 16
 _ROWS: Final[Mapping[QueryName, str]] = {
     "metrics": "metrics",
     "status": "windows",
@@ -152,6 +151,11 @@ def rows(question: QueryName, answer: Document) -> list[Row]:
             ]
         case _:
             return [dict(row) for row in answer[_ROWS.get(question, "values")]]
+
+
+def is_folded(table_rows: Sequence[object], *, of_numbers: bool) -> bool:
+    """Whether a short table leaves out rows that show nothing, as of many ranges of a number."""
+    return of_numbers and len(table_rows) > _MAX_RANGES
 
 
 def percentile_name(percentile: float) -> str:

@@ -22,7 +22,7 @@ from hubbub.catalog import UNLISTED, Metric, conditions_in
 from hubbub.catalog.experiments import Experiment
 from hubbub.errors import BadParameter
 from hubbub.errors.message_words import did_you_mean
-from hubbub.query_results.answer_table import MAX_RANGES
+from hubbub.query_results.answer_table import is_folded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +229,7 @@ async def breakdown(
         **engine.envelope(query, answer.kind, selection),
         by=by,
         min_batch=parts[0].own.metric.fewest,
-        folded=len(rows) > MAX_RANGES and any(part.percentiles for part in public_parts),
+        folded=is_folded(rows, of_numbers=any(part.percentiles for part in public_parts)),
         parts=public_parts,
         values=rows,
         notes=[

@@ -10,12 +10,12 @@ from typing import Any, Final
 from hubbub.cli.terminal.output import explain, listing, say, table
 from hubbub.errors.message_words import several
 from hubbub.query_results.answer_table import (
-    MAX_RANGES,
     Column,
     QueryName,
     Row,
     cell,
     columns_of,
+    is_folded,
     is_of_means,
     rows,
     title,
@@ -74,7 +74,7 @@ def show_estimates(answer: Answer) -> None:
     if answer["kind"] == "values" and not (has_ranges or answer.get("figures")):
         values = sorted(values, key=lambda value: value["rank"])
     table_rows = values
-    if has_ranges and len(values) > MAX_RANGES:
+    if is_folded(values, of_numbers=has_ranges):
         table_rows = [value for value in values if value["low"] > 0]
     left_out, table_rows = len(values) - len(table_rows), table_rows[:_ROWS]
     show_table(
@@ -141,7 +141,7 @@ def show_changes(answer: Answer) -> None:
     """Shows the changes between two ranges, the most significant first."""
     changes = sorted(rows("compare", answer), key=lambda change: change["p_value"])
     left_out = 0
-    if answer["percentiles"] and len(changes) > MAX_RANGES:
+    if is_folded(changes, of_numbers=bool(answer["percentiles"])):
         changed = [change for change in changes if change["changed"]]
         left_out, changes = len(changes) - len(changed), changed
     show_table(
