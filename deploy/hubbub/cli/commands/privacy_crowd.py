@@ -109,7 +109,7 @@ def _crowd(options: CrowdOptions) -> None:
             f"--hashes {options.hashes} needs 3 or more --values (the buckets of each "
             "function), and no --dummies"
         )
-    with announced_if_long(lambda: "computing what the crowd hides; this may take minutes"):
+    with announced_if_long(lambda: "computing what the crowd hides; this may take a minute"):
         crowd, central, composed = _crowd_and_epsilons(options)
     local = crowd.epsilon_local
     if options.json:
