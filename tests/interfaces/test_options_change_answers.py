@@ -224,7 +224,6 @@ def _of_plan() -> dict[tuple[str, str], Case]:
         **_cases("plan", f"{values} --detect 0.01", "--detect 0.02"),
         **_cases("plan", f"{values} --effect 0.1", "--effect 0.2"),
         **_cases("plan", f"{ranges} --reports 1e4", "--percentile 50"),
-        **_cases("plan", f"{ranges} --reports 1e4 --percentile 90", "--numbers {ages}"),
         **_cases("plan", f"{ranges} --percentile 50 --within 0.1", "--within 0.2"),
     }
     # So few reports, and no floors below the largest epsilon: a fraction of the time.
@@ -406,7 +405,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "people2": "light,1000\ndark,3500\nsystem,500\n",
         "strings": "often.example,3000\n",
         "numbers": "1,2000\n5,1000\n",
-        "ages": "1\n" * 90 + "7\n" * 10,
         "train": "age,left\n" + "20,yes\n60,no\n" * 1000,
         "test": "age,left\n" + "20,no\n60,yes\n" * 100,
         "params": "k,h,m,p,q,f\n4,2,2,0.25,0.75,0.5\n",

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from math import ceil, inf, isfinite, nan, sqrt
-from pathlib import Path
+from math import ceil, inf, isfinite, sqrt
 from typing import Any, Final
 
 import numpy as np
 
 from hubbub.analysis.answering import answer
-from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.percentiles import check_percentiles, share_end
 from hubbub.analysis.ranks import ranks_of
@@ -18,7 +16,6 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row, Target
-from hubbub.programs.text_files import read_text
 from hubbub.simulation.truth import true_values
 
 _MAX_REPORTS: Final = 10**12
@@ -85,17 +82,15 @@ def _names(question: MetricDraft) -> list[str] | None:
             return None
 
 
-def rank_error(
-    question: MetricDraft, plan_row: Row, percentiles: Sequence[float], shares: Floats
-) -> float:
+def rank_error(question: MetricDraft, plan_row: Row, percentiles: Sequence[float]) -> float:
     """Half the width, in rank (share of people), of the percentiles' 95% intervals.
 
-    It is the root mean square; `shares` are those of the parts. Errors of shares differ from edge
+    It is the root mean square, of numbers that are spread evenly. Errors of shares differ from edge
     to edge, for `haar` by a factor of two. The interval extends to the outermost edge that may be
     the percentile's: the larger errors at either side decide. It ends at edges: on average half a
     part further.
     """
-    share_error = share_errors(question, plan_row, shares)
+    share_error = share_errors(question, plan_row)
 
     def half_width(percentile: float) -> float:
         near = share_error(percentile)
@@ -103,36 +98,35 @@ def rank_error(
             max(near, *(share_error(percentile + side * near) for side in sides))
             for sides in ((-100, -50), (50, 100))
         )
-        return (below + above) / 2 + _half_part(percentile, shares)
+        return (below + above) / 2 + 1 / (2 * question.size)
 
     return float(np.sqrt(np.mean([half_width(each) ** 2 for each in percentiles])))
 
 
-def error_drawn_once(question: MetricDraft, percentiles: Sequence[float], shares: Floats) -> Target:
+def error_drawn_once(question: MetricDraft, percentiles: Sequence[float]) -> Target:
     """The `rank_error` of a row, which is drawn once for each row, since that takes seconds."""
     errors: dict[tuple[object, ...], float] = {}
 
     def error_in_rank(plan_row: Row) -> float:
         key = plan_row.mechanism, plan_row.reports, *sorted(plan_row.parameters.items())
         if key not in errors:
-            errors[key] = rank_error(question, plan_row, percentiles, shares)
+            errors[key] = rank_error(question, plan_row, percentiles)
         return errors[key]
 
     return error_in_rank
 
 
-def share_errors(question: MetricDraft, plan_row: Row, shares: Floats) -> Callable[[float], float]:
+def share_errors(question: MetricDraft, plan_row: Row) -> Callable[[float], float]:
     """Half the width of the 95% interval of the share below the edge nearest to a percentile.
 
-    `shares` are those of the parts. Infinite if no number of reports suffices.
+    Numbers are spread evenly over the parts. Infinite if no number of reports suffices.
     """
     if not isfinite(plan_row.reports):
         return lambda _: inf
     mechanism, parts = build(plan_row.mechanism, **plan_row.parameters), question.size
-    cumulative = np.cumsum(shares)
     drawn_reports = min(plan_row.reports, _MAX_DRAWN)
-    people_below = (cumulative / cumulative[-1] * round(drawn_reports)).round().astype(np.int64)
-    people_by_part = np.diff(people_below, prepend=0).tolist()
+    people_below = np.rint(np.linspace(0, round(drawn_reports), parts + 1)).astype(np.int64)
+    people_by_part = np.diff(people_below).tolist()
     drawings = int(np.clip(256 // parts, *_DRAWINGS))
     drawn_ranks = [
         ranks_of(
@@ -155,64 +149,30 @@ def share_errors(question: MetricDraft, plan_row: Row, shares: Floats) -> Callab
 
     # An answer about very many parts has fewer edges.
     edges = next((ranks.edges for ranks in drawn_ranks if ranks), np.arange(parts + 1.0))
-    parts_below = np.rint((edges - edges[0]) / (edges[-1] - edges[0]) * parts).astype(np.int64)
-    shares_below = cumulative[parts_below[1:-1] - 1]
+    shares_below = (edges[1:-1] - edges[0]) / (edges[-1] - edges[0])
     return lambda percentile: error_at(int(np.argmin(np.abs(shares_below - percentile / 100))) + 1)
 
 
-def check_rank_goal(percentile: float, within: float | None, shares: Floats | None) -> None:
+def check_rank_goal(percentile: float, within: float | None, parts: int | None) -> None:
     """Raises BadParameter for an invalid percentile or an error that no reports reach.
 
     `percentile` is in (0, 100), `within` half the width of its interval, or an effect, in rank;
-    `shares` are those of the parts, whose edges end the interval, None for an effect.
+    `parts` is the number of parts, whose edges end the interval, None for an effect.
     """
     check_percentiles([percentile])
     # An effect moves a percentile to one side, an interval extends to both.
-    room = (max if shares is None else min)(percentile, 100 - percentile) / 100
+    room = (max if parts is None else min)(percentile, 100 - percentile) / 100
     if within is not None and not 0 < within < room:
-        option = "effect" if shares is None else "within"
+        option = "effect" if parts is None else "within"
         raise BadParameter(
             f"--{option} {within:g} is outside (0, {room:g}): p{percentile:g} or its interval "
             "would reach the end of the range"
         )
-    if within is None or shares is None:
+    if within is None or parts is None:
         return
-    if within <= (half_part := _half_part(percentile, shares)):
+    if within <= 1 / (2 * parts):
         raise BadParameter(
-            f"--within {within:g} is too small for {len(shares)} buckets: an interval ends at "
-            f"their edges, so --within must be above {half_part:.2g}; use "
-            f"{ceil(4 * half_part / within * len(shares))} buckets"
+            f"--within {within:g} is too small for {parts} buckets: an interval ends at their "
+            f"edges, so --within must be above {1 / (2 * parts):.2g}; use {ceil(2 / within)} "
+            "buckets"
         )
-
-
-def shares_of_file(path: Path, edges: Floats) -> Floats:
-    """Share of each part of the numbers in a file; numbers outside count at the nearer end.
-
-    Raises BadParameter, which names a line and not its content.
-    """
-    remedy = "write a number per line"
-    try:
-        lines = read_text(path).split("\n")
-    except ValueError as error:
-        raise BadParameter(f"--numbers {error}; give a file with a number per line") from error
-    numbers = list[float]()
-    for place, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            numbers.append(float(line))
-        except ValueError:
-            numbers.append(nan)
-        if not isfinite(numbers[-1]):
-            raise BadParameter(f"--numbers {path}: line {place}: is not a finite number; {remedy}")
-    if not numbers:
-        raise BadParameter(f"--numbers {path}: is empty; {remedy}")
-    counts, _ = np.histogram(np.clip(numbers, edges[0], edges[-1]), edges)
-    shares: Floats = counts / len(numbers)
-    return shares
-
-
-def _half_part(percentile: float, shares: Floats) -> float:
-    """Half the share of the part that has the percentile."""
-    part = int(np.searchsorted(np.cumsum(shares)[:-1], percentile / 100))
-    return float(shares[part]) / 2

@@ -11,7 +11,6 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from hubbub.aggregator.query.funnel_and_retention_totals import effect_measure
-from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.effect import (
     EFFECT_PERCENTILES,
     SHOWN_POWER,
@@ -64,7 +63,6 @@ from hubbub.simulation.plan_simulation import (
     check_rank_goal,
     error_drawn_once,
     share_errors,
-    shares_of_file,
     simulate,
 )
 
@@ -115,12 +113,6 @@ class PlanOptions:
         metavar="P,...",
         parse=list_of(read_percentile),
         read=flatten,
-    )
-    numbers: Path | None = option(
-        "file with one number per line: the plan assumes numbers that are distributed like these, "
-        "otherwise evenly",
-        metavar="FILE",
-        needs="percentile",
     )
     within: float | None = option(
         "half the width of the percentile's 95%% interval, in rank: with 0.02, that of p95 is from "
@@ -184,17 +176,16 @@ def _plan(options: PlanOptions) -> None:
             )
         question = replace(question, permanent_epsilon=options.permanent_epsilon)
     options = _with_goals(options, question, metric)
-    shares = _shares(options, question, metric)
     for percentile in options.percentile:
-        parts = None if options.within is None else shares
+        parts = None if options.within is None else question.size
         check_rank_goal(percentile, options.within or options.effect, parts)
     percentiles = _percentiles(options, metric)
-    error_in_rank = error_drawn_once(question, percentiles, shares)
-    target = _target(options, question, metric, shares, error_in_rank if percentiles else None)
+    error_in_rank = error_drawn_once(question, percentiles)
+    target = _target(options, question, metric, error_in_rank if percentiles else None)
     rows, metric_row = _rows(options, question, metric, target), None
     # In a crowd, auto does not compare mechanisms.
     weighed = () if metric and metric.crowd else percentiles
-    rows, by_auto = _as_auto(options, question, rows, weighed)
+    rows, by_auto = _as_auto(question, rows, weighed)
     if metric is not None and options.reports is not None:
         metric_row = row(question, metric.mechanism, metric.arguments, options.reports)
     lines = [*rows, *([metric_row] if metric_row else [])]
@@ -313,16 +304,16 @@ def _rows(
 
 
 def _as_auto(
-    options: PlanOptions, question: MetricDraft, rows: list[Row], percentiles: Sequence[float]
+    question: MetricDraft, rows: list[Row], percentiles: Sequence[float]
 ) -> tuple[list[Row], bool]:
     """The rows, the mechanism first that `auto` chooses, and whether `auto` answers the question.
 
-    It does for a mean, and for percentiles of even numbers.
+    It does for a mean, and for percentiles.
     """
     best = rows[0]
     expected = ceil(min(best.reports, MAX_EXPECTED))
     wishes: dict[str, Any] = {"low": question.low, "high": question.high, "reports": expected}
-    if question.kind == "ranges" and percentiles and options.numbers is None:
+    if question.kind == "ranges" and percentiles:
         wishes["buckets"] = question.size
     elif question.kind != "mean":
         return rows, False
@@ -402,7 +393,6 @@ def _target(
     options: PlanOptions,
     question: MetricDraft,
     metric: Metric | None,
-    shares: Floats,
     error_in_rank: Target | None,
 ) -> Target:
     """The figure of a row that must reach the goal; `error_in_rank` is of percentiles, if any."""
@@ -421,7 +411,7 @@ def _target(
 
         def shows(row: Row) -> float:
             if options.percentile:
-                share_error, reach = share_errors(question, row, shares), reach_of(CONFIDENCE)
+                share_error, reach = share_errors(question, row), reach_of(CONFIDENCE)
                 # A share of 50% has the largest error: the effect moves it there.
                 moves = [
                     (percentile, percentile + 100 * effect * (1 if percentile < 50 else -1))  # noqa: PLR2004 half
@@ -453,13 +443,3 @@ def _target(
     if options.error is None:
         return lambda row: row.detectable
     return (lambda row: row.stderr) if options.whose == REPORTERS else (lambda row: row.population)
-
-
-def _shares(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> Floats:
-    """Share of each part, of the numbers in a file or of even ones."""
-    if options.numbers is None:
-        return question.even()
-    if metric is not None and metric.edges:
-        return shares_of_file(options.numbers, np.array(metric.edges))
-    edges = np.linspace(question.low, question.high, question.size + 1)
-    return shares_of_file(options.numbers, edges)

@@ -93,8 +93,8 @@ def show(
     if percentile:
         say(
             f"{percentile} in rank: half the width of its 95% interval (of several: root mean "
-            "square), which ends at edges of buckets, if numbers are spread evenly, or as in "
-            "--numbers; +-2% of p95 is from p93 to p97"
+            "square), which ends at edges of buckets, if numbers are spread evenly; +-2% of p95 is "
+            "from p93 to p97"
         )
     _say_columns(question, rows[0])
     if metric_row:
