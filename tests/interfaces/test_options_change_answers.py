@@ -134,7 +134,6 @@ FORM = {
     "--skip-unreadable": "whether files that cannot be read end the answer, in the same test",
     "metric": "what the question is of; an unknown name is refused",
     "experiment": "what the question is of; an unknown name is refused",
-    "--measure": "times this machine, which says what a machine is and not what is asked",
 }
 """Options that leave the answer as it is, with the reason."""
 OF_OTHERS = {("plan central", "--set"): "sets have no crowd, and the refusal says so"}

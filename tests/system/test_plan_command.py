@@ -338,11 +338,11 @@ FORMS = {
     "accounts": ("attack --accounts 2", "catalog metric others targets simulate"),
     "capacity": (
         "capacity",
-        "catalog metric devices per-day per-visit door peak outage cluster machine measure",
+        "catalog metric devices per-day per-visit door peak outage cluster machine",
     ),
     "by day": (
         "capacity --per-day 1",
-        "devices epoch per-visit door peak outage cluster machine measure",
+        "devices epoch per-visit door peak outage cluster machine",
     ),
 }
 OPTIONS = """
@@ -351,7 +351,7 @@ catalog.toml|--metric theme|--values 3|--strings 3|--mean 0 1|--ranges 3 0 1|--s
 --seed 2|--plot x.svg|--fake 0.01|--accounts 2|--others 9|--targets 1
 --honest 0.9|--max-local 16|--dummies 7|--delta 1e-6|--features 9|--classes 3
 --devices 1e8|--per-day 1|--epoch week|--per-visit 1|--door grpc|--peak 3|--outage-hours 1
---cluster-nodes 1|--machine-cores 4|--machine-gb 16|--measure
+--cluster-nodes 1|--machine-cores 4|--machine-gb 16
 """
 """Every option that some form reads and some other does not."""
 

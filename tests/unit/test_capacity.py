@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.installation.capacity_model import (
-    MEASURED,
+    COSTS,
     Door,
     Machine,
     Need,
@@ -27,7 +27,7 @@ DAILY = Traffic(a_day=1e8, epoch_seconds=86_400, sealed_bytes=50, cells=128)
 
 
 def _parts(*traffic: Traffic, peak: float = 3, outage: float = 3600) -> dict[str, Need]:
-    part_needs = needs(traffic, MACHINE, MEASURED, peak=peak, outage_seconds=outage)
+    part_needs = needs(traffic, MACHINE, peak=peak, outage_seconds=outage)
     return {need.part: need for need in part_needs}
 
 
@@ -51,9 +51,7 @@ def test_a_visit_costs_its_connection_once() -> None:
     doors: tuple[Door, ...] = ("grpc", "http")
     options = {"peak": 3, "outage_seconds": 3600.0}
     by = {
-        (door, each): needs([DAILY], MACHINE, MEASURED, door=door, per_visit=each, **options)[
-            0
-        ].cores
+        (door, each): needs([DAILY], MACHINE, door=door, per_visit=each, **options)[0].cores
         for door in doors
         for each in (1, 10)
     }
@@ -81,17 +79,17 @@ def test_epochs_that_leave_whole_wait_in_the_pool() -> None:
     assert waits.gigabytes - mixed.gigabytes == pytest.approx(2 * 1e8 * 120 / 1e9 / 0.6)
     assert waits.cores - mixed.cores == pytest.approx(3e8 / 86_400 * 13e-6 / 0.6)
     assert waits.why == "memory"
-    assert largest_crowd([DAILY], MACHINE, MEASURED, 1) is None
-    crowd = largest_crowd([DAILY, replace(whole, a_day=1e6), whole], MACHINE, MEASURED, 2)
+    assert largest_crowd([DAILY], MACHINE, 1) is None
+    crowd = largest_crowd([DAILY, replace(whole, a_day=1e6), whole], MACHINE, 2)
     assert crowd is not None
     assert (crowd.reports, crowd.machine_fits) == (1e8, False)
     assert crowd.count_seconds == pytest.approx(1e8 * 49e-6 / (2 * 4 * 0.6))
-    spread = largest_crowd([whole], MACHINE, MEASURED, 2, nodes=4)
+    spread = largest_crowd([whole], MACHINE, 2, nodes=4)
     assert spread is not None
     assert spread.gigabytes == pytest.approx(crowd.gigabytes / 4)
     assert spread.cut_seconds == pytest.approx(crowd.cut_seconds / 4)
     assert spread.machine_fits
-    hourly = largest_crowd([replace(whole, epoch_seconds=3600)], MACHINE, MEASURED, 2)
+    hourly = largest_crowd([replace(whole, epoch_seconds=3600)], MACHINE, 2)
     assert hourly is not None
     assert hourly.machine_fits
 
@@ -120,7 +118,7 @@ def test_x_wing_reports_take_longer_to_open_and_more_memory() -> None:
     hybrid = replace(DAILY, sealed_bytes=1138, kem="x-wing")
     mixed, plain = _parts(DAILY, hybrid), _parts(DAILY, DAILY)
     # By hand: 1e8 a day of each, 3 times the average, 60% used.
-    more = (MEASURED.x_wing_us - MEASURED.open_us) / 1e6
+    more = (COSTS.x_wing_us - COSTS.open_us) / 1e6
     extra = mixed["aggregator"].cores - plain["aggregator"].cores
     assert extra == pytest.approx(3e8 / 86_400 * more / 0.6)
     pool = "Redis of the pool"
@@ -128,13 +126,6 @@ def test_x_wing_reports_take_longer_to_open_and_more_memory() -> None:
     assert mixed[pool].gigabytes - plain[pool].gigabytes == pytest.approx(
         waiting * 1088 / 1e9 / 0.6
     )
-
-
-def test_a_slower_machine_needs_more_of_everything() -> None:
-    slow = MEASURED.scaled_to(2 * MEASURED.open_us, 2 * MEASURED.x_wing_us)
-    assert slow.door_us("http", 1) == pytest.approx(2 * MEASURED.http_us)
-    assert slow.shuffler_us == pytest.approx(2 * MEASURED.shuffler_us)
-    assert slow.tag_bytes == MEASURED.tag_bytes
 
 
 def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
@@ -151,12 +142,6 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
     assert "in all 8 machines" in " ".join(out.split())
     assert "this load fits on one such machine; the others allow one to fail" in out
     assert "bottleneck: " in out
-
-
-@pytest.mark.thorough
-def test_the_command_measures_how_fast_this_machine_is(capsys: Capture) -> None:
-    out = output_of(capsys, "plan", "capacity", "--per-day", "1", "--devices", "1e6", "--measure")
-    assert "; measured now)" in out
 
 
 @pytest.mark.parametrize(

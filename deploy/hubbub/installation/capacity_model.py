@@ -6,7 +6,7 @@ part with the largest load is the bottleneck.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from typing import Final, Literal
 
@@ -29,29 +29,23 @@ Door = Literal["grpc", "http"]
 class Costs:
     """The costs of one report: microseconds of one processor, and bytes of Redis.
 
+    On the machine of benchmarks/RESULTS.md, under full load, with payloads of 2 bytes.
     `grpc_us` and `http_us` are the shuffler's for one visit, a fresh TLS connection with one
     report; `shuffler_us` is for each further report of a visit; `x_wing_us` opens a report sealed
     by X-Wing.
     """
 
-    grpc_us: float
-    http_us: float
-    open_us: float
-    x_wing_us: float
-    aggregator_us: float
-    shuffler_us: float
-    pool_us: float
-    cut_us: float
-    totals_us: float
-    pool_bytes: float
-    tag_bytes: float
-
-    def scaled_to(self, open_us: float, x_wing_us: float) -> "Costs":
-        """The costs on a machine that opens reports in these times: other times scale alike."""
-        factor = open_us / self.open_us
-        times = {name: cost for name, cost in asdict(self).items() if name.endswith("_us")}
-        slower = {name: factor * cost for name, cost in times.items()}
-        return replace(self, **{**slower, "open_us": open_us, "x_wing_us": x_wing_us})
+    grpc_us: float = 1102.0
+    http_us: float = 789.0
+    open_us: float = 46.5
+    x_wing_us: float = 69.0
+    aggregator_us: float = 2.5
+    shuffler_us: float = 8.3
+    pool_us: float = 4.2
+    cut_us: float = 13.0
+    totals_us: float = 7.0  # in windows of about 10^8, on a busy machine; half in windows of 10^6
+    pool_bytes: float = 120.0
+    tag_bytes: float = 12.0
 
     def door_us(self, door: Door, per_visit: float) -> float:
         """Microseconds of the shuffler per report, if a visit brings `per_visit` reports."""
@@ -59,20 +53,7 @@ class Costs:
         return (visit + (per_visit - 1) * self.shuffler_us) / per_visit
 
 
-MEASURED: Final = Costs(
-    grpc_us=1102.0,
-    http_us=789.0,
-    open_us=46.5,
-    x_wing_us=69.0,
-    aggregator_us=2.5,
-    shuffler_us=8.3,
-    pool_us=4.2,
-    cut_us=13.0,
-    totals_us=7.0,  # in windows of about 10^8, on a busy machine; half in windows of 10^6
-    pool_bytes=120.0,
-    tag_bytes=12.0,
-)
-"""On the machine of benchmarks/RESULTS.md, under full load, with payloads of 2 bytes."""
+COSTS: Final = Costs()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +136,6 @@ def traffic_of(metric: Metric, devices: float) -> Traffic:
 def needs(
     traffic: Sequence[Traffic],
     machine: Machine,
-    costs: Costs,
     *,
     peak: float,
     outage_seconds: float,
@@ -171,34 +151,34 @@ def needs(
     rate = peak * sum(kind.a_day for kind in traffic) / _DAY
     # At the end of a crowd's grace, the reports of the next epoch are stored as well.
     waiting = outage_seconds * rate + _WHOLE_EPOCHS * sum(kind.crowd for kind in traffic)
-    pooled = waiting * (costs.pool_bytes + _excess_bytes(traffic))
+    pooled = waiting * (COSTS.pool_bytes + _excess_bytes(traffic))
     tags = sum(kind.a_day / _DAY * _tag_seconds(kind) for kind in traffic)
     cells = sum(kind.cells * _tag_seconds(kind) / kind.epoch_seconds for kind in traffic)
-    totals = tags * costs.tag_bytes + 8 * cells
+    totals = tags * COSTS.tag_bytes + 8 * cells
     cut = sum(kind.a_day for kind in traffic if kind.whole) / sum(kind.a_day for kind in traffic)
     return [
-        _service("shuffler", rate, costs.door_us(door, per_visit), 0.3, machine),
-        _redis("Redis of the pool", rate, costs.pool_us + cut * costs.cut_us, pooled, machine),
-        _service("aggregator", rate, _count_us(traffic, costs), 1.0, machine),
-        _redis("Redis of the totals", rate, costs.totals_us, totals, machine),
+        _service("shuffler", rate, COSTS.door_us(door, per_visit), 0.3, machine),
+        _redis("Redis of the pool", rate, COSTS.pool_us + cut * COSTS.cut_us, pooled, machine),
+        _service("aggregator", rate, _count_us(traffic), 1.0, machine),
+        _redis("Redis of the totals", rate, COSTS.totals_us, totals, machine),
     ]
 
 
 def largest_crowd(
-    traffic: Sequence[Traffic], machine: Machine, costs: Costs, aggregators: int, nodes: int = 1
+    traffic: Sequence[Traffic], machine: Machine, aggregators: int, nodes: int = 1
 ) -> LargestCrowd | None:
     """What the largest epoch that leaves whole needs of aggregators and `nodes` of Redis."""
     largest = max(traffic, key=lambda kind: kind.crowd)
     if not largest.crowd:
         return None
-    pooled_bytes = costs.pool_bytes + _excess_bytes([largest])
+    pooled_bytes = COSTS.pool_bytes + _excess_bytes([largest])
     pool_gigabytes = _WHOLE_EPOCHS * largest.crowd * pooled_bytes / 1e9 / nodes
-    opening = largest.crowd * _count_us([largest], costs) / 1e6
+    opening = largest.crowd * _count_us([largest]) / 1e6
     return LargestCrowd(
         reports=largest.crowd,
         gigabytes=pool_gigabytes,
         machine_fits=pool_gigabytes / _USABLE <= machine.gigabytes,
-        cut_seconds=largest.crowd * costs.cut_us / 1e6 / nodes,
+        cut_seconds=largest.crowd * COSTS.cut_us / 1e6 / nodes,
         count_seconds=opening / (aggregators * machine.cores * _USABLE),
     )
 
@@ -208,12 +188,12 @@ def _tag_seconds(kind: Traffic) -> float:
     return _EPOCHS_OF_TAGS * kind.epoch_seconds + _SECONDS_OF_TAGS
 
 
-def _count_us(traffic: Sequence[Traffic], costs: Costs) -> float:
+def _count_us(traffic: Sequence[Traffic]) -> float:
     """Mean microseconds of the aggregator to open and count a report."""
     reports = sum(kind.a_day for kind in traffic)
     hybrid = sum(kind.a_day for kind in traffic if kind.kem == X_WING) / (reports or 1)
-    opening = (1 - hybrid) * costs.open_us + hybrid * costs.x_wing_us
-    return opening + costs.aggregator_us
+    opening = (1 - hybrid) * COSTS.open_us + hybrid * COSTS.x_wing_us
+    return opening + COSTS.aggregator_us
 
 
 def _excess_bytes(traffic: Sequence[Traffic]) -> float:

@@ -1,20 +1,16 @@
 """`hubbub plan capacity`: how many machines a number of devices needs."""
 
-import secrets
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final, Literal
 
-from hubbub.bundles import OpeningKey
 from hubbub.catalog import EPOCH_SECONDS, WRITTEN_EPOCHS
 from hubbub.cli.commands.planned_question import MetricsOptions
 from hubbub.cli.terminal.output import listing, say, say_json
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 from hubbub.installation.capacity_model import (
-    MEASURED,
-    Costs,
+    COSTS,
     Door,
     LargestCrowd,
     Machine,
@@ -26,9 +22,8 @@ from hubbub.installation.capacity_model import (
 )
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import option, options
-from hubbub.sealing.hpke import SEAL_BYTES, X25519, PrivateKey, open_sealed, seal
+from hubbub.sealing.hpke import SEAL_BYTES, X25519
 
-_MEASURE_SECONDS: Final = 2.0
 _DEVICES: Final = 1e8
 
 
@@ -78,7 +73,6 @@ class CapacityOptions:
     machine_gb: float = option(
         "memory of a machine, GB (%(default)s)", default=16.0, within=Interval(0.5, 100_000)
     )
-    measure: bool = option("first measure how fast this machine opens reports")
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
@@ -98,13 +92,10 @@ def _capacity(options: CapacityOptions) -> None:
         a_day, seconds = options.devices * per_day, EPOCH_SECONDS[options.epoch]
         size = SEAL_BYTES[X25519] + 2  # of a payload of two bytes
         traffic = [Traffic(a_day=a_day, epoch_seconds=seconds, sealed_bytes=size, cells=128)]
-    halves = OpeningKey(1, secrets.token_bytes(32)).with_x_wing().halves().values()
-    costs = MEASURED.scaled_to(*map(_opening_us, halves)) if options.measure else MEASURED
     machine = Machine(options.machine_cores, options.machine_gb)
     all_needs = needs(
         traffic,
         machine,
-        costs,
         peak=options.peak,
         outage_seconds=3600 * options.outage_hours,
         door=options.door,
@@ -113,7 +104,7 @@ def _capacity(options: CapacityOptions) -> None:
     bottleneck = max(all_needs, key=lambda need: need.load)
     a_day = sum(kind.a_day for kind in traffic)
     aggregators = next(need.machines for need in all_needs if need.part == "aggregator")
-    crowd = largest_crowd(traffic, machine, costs, aggregators, options.cluster_nodes)
+    crowd = largest_crowd(traffic, machine, aggregators, options.cluster_nodes)
     if crowd is None and options.cluster_nodes > 1:
         raise BadParameter(
             "--cluster-nodes spreads the epochs of crowds, and no chosen metric has a "
@@ -124,7 +115,7 @@ def _capacity(options: CapacityOptions) -> None:
             "devices": options.devices,
             "reports_a_day": a_day,
             "peak_reports_a_second": all_needs[0].a_second,
-            "costs": asdict(costs),
+            "costs": asdict(COSTS),
             "needs": [asdict(need) for need in all_needs],
             "machines": _all_machines(all_needs),
             "bottleneck": bottleneck.part,
@@ -133,7 +124,7 @@ def _capacity(options: CapacityOptions) -> None:
         }
         say_json(document)
     else:
-        _show(options, a_day, costs, all_needs, bottleneck)
+        _show(options, a_day, all_needs, bottleneck)
         if crowd is not None:
             _show_crowd(crowd, options.machine_gb, options.cluster_nodes)
         if supposed:
@@ -143,9 +134,7 @@ def _capacity(options: CapacityOptions) -> None:
             )
 
 
-def _show(
-    options: CapacityOptions, a_day: float, costs: Costs, all_needs: list[Need], bottleneck: Need
-) -> None:
+def _show(options: CapacityOptions, a_day: float, all_needs: list[Need], bottleneck: Need) -> None:
     listing(
         f"{options.devices:,.0f} devices, {a_day:,.0f} reports a day, {all_needs[0].a_second:,.0f} "
         "a second at the busiest hour",
@@ -173,15 +162,14 @@ def _show(
         "devices connect by "
         + ("HTTP" if options.door == "http" else "gRPC")
         + f", with {options.per_visit:g} report{'' if options.per_visit == 1 else 's'} per fresh "
-        f"TLS connection: {costs.door_us(options.door, options.per_visit):,.0f} us of the "
+        f"TLS connection: {COSTS.door_us(options.door, options.per_visit):,.0f} us of the "
         "shuffler per report"
     )
-    source = "measured now" if options.measure else "from benchmarks/RESULTS.md"
-    others = costs.aggregator_us + costs.pool_us + costs.totals_us
+    others = COSTS.aggregator_us + COSTS.pool_us + COSTS.totals_us
     say(
-        f"then {costs.open_us:.0f} us of a processor to open it ({costs.x_wing_us:.0f} if sealed "
-        f"by X-Wing; {source}), {others:.0f} us for the rest, and {costs.tag_bytes:.0f} bytes of "
-        "the totals' Redis for three epochs and an hour"
+        f"then {COSTS.open_us:.0f} us of a processor to open it ({COSTS.x_wing_us:.0f} if "
+        f"sealed by X-Wing; from benchmarks/RESULTS.md), {others:.0f} us for the rest, and "
+        f"{COSTS.tag_bytes:.0f} bytes of the totals' Redis for three epochs and an hour"
     )
 
 
@@ -215,14 +203,3 @@ def _show_crowd(crowd: LargestCrowd, machine_gb: float, nodes: int) -> None:
 
 def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} min"  # noqa: PLR2004
-
-
-def _opening_us(private: PrivateKey) -> float:
-    """Microseconds to open a report on one processor of this machine."""
-    sealed, info = seal(b"ab", private.public_key(), b"measure"), b"measure"
-    done, began = 0, time.perf_counter()
-    while (took := time.perf_counter() - began) < _MEASURE_SECONDS:
-        for _ in range(100):
-            open_sealed(sealed, private, info)
-        done += 100
-    return 1e6 * took / done
