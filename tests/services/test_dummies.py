@@ -323,7 +323,7 @@ def test_dummies_have_uniform_values_from_system_coins(
     assert drawn[0] != drawn[1], "no seed of a program's foretells them"
     assert set(counts) == set(range(VALUES)), "one is missing once in 10^10 runs"
     off = sum((counts[value] - 400 / VALUES) ** 2 / (400 / VALUES) for value in range(VALUES))
-    assert chi2.sf(off, VALUES - 1) > 1e-6
+    assert chi2.sf(off, VALUES - 1) > 1e-7
     with pytest.raises(BadPayload):
         _payloads(catalog_files, Window("theme", window.epoch + 1), sealed)
     with pytest.raises(BadParameter, match="no public key"):

@@ -46,7 +46,7 @@ def test_reports_are_spread_evenly_and_come_again_to_the_same() -> None:
     assert shards == by_shard({WINDOW: reports}, {WINDOW: SHARDS})
     assert set(shards) == set(places(WINDOW, SHARDS))
     off = sum((len(part) - 2000) ** 2 / 2000 for part in shards.values())
-    assert chi2.sf(off, SHARDS - 1) > 1e-6
+    assert chi2.sf(off, SHARDS - 1) > 1e-7
     keys = {place.key("shuffler:pool") for place in shards}
     assert len(keys) == SHARDS
     assert WINDOW.key("shuffler:pool") in keys, "the first is where a pool without shards is"
