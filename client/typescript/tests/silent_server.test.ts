@@ -211,9 +211,7 @@ test("a page's no is kept, and it closes, though an answer's rest never comes", 
   const fetched = context.mock.method(globalThis, "fetch", never);
   const client = await clientOver(fetchTransport("http://127.0.0.1:1"));
   client.report("theme", "dark");
-  // Long enough to seal and ask on a busy machine.
-  assert.equal(await inTime(client.flush(2)), false);
-  assert.ok(fetched.mock.callCount() >= 1);
+  while (!fetched.mock.callCount()) assert.equal(await inTime(client.flush(0.5)), false);
   await inTime(client.disable());
   assert.equal(await client.waiting(), 0);
   assert.equal(await inTime(client.close(0.1)), true);
