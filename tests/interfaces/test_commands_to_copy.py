@@ -50,9 +50,7 @@ def test_newest_is_the_epoch_that_was_shown_and_names_are_no_code() -> None:
     line = command_lines.shell.splitlines()[-1]
     assert line == "hubbub query theme --epochs=2026-11-22 --candidates=strings.txt --url https://h"
     assert 'environ["HUBBUB_TOKEN"]' in command_lines.notebook
-    reached = Reached("http://h", tokens=False, command="/x/hubbub {} --home /y")
-    line = commands("theme", query, "2026-11-22", reached).shell.splitlines()[-1]
-    assert line == ("/x/hubbub query theme --epochs=2026-11-22 --candidates=strings.txt --home /y")
+    reached = Reached("http://h", tokens=False)
     often = commands("theme", EstimateQuery(anytime=True), "2026-11-22", reached)
     assert "--anytime" in often.shell
     assert "anytime=True" in often.notebook

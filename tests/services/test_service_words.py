@@ -102,7 +102,7 @@ def test_the_folder_of_an_earlier_version_is_read_only_while_it_runs(tmp_path: P
     ("option", "value", "message"),
     [
         ("--query-listen", "127.0.0.1:9", "no longer exists: analysts query over HTTP"),
-        ("--http-command", "hubbub {} --query HOST:9", "write it as 'hubbub {} --url https"),
+        ("--http-command", "hubbub {} --query HOST:9", "no longer exists: the page shows commands"),
     ],
 )
 def test_a_setting_of_grpc_is_refused_with_the_remedy(

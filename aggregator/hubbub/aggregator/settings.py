@@ -3,7 +3,7 @@
 import argparse
 import codecs
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -29,24 +29,13 @@ _PROCESSORS: Final = (
 )
 
 
-def _http_only_error(_address: str) -> str:
-    raise argparse.ArgumentTypeError(
-        "no longer exists: analysts query over HTTP, at --http-listen; remove it"
-    )
+def _gone(remedy: str) -> Callable[[str], str]:
+    """Makes a reader that refuses an option of an earlier version."""
 
+    def refuse(_text: str) -> str:
+        raise argparse.ArgumentTypeError(f"no longer exists: {remedy}; remove it")
 
-def _command(name: str, text: str) -> str:
-    if "{}" not in text:
-        raise BadParameter(
-            f"{name} has no {{}} in place of the query; write it as "
-            "'hubbub {} --url https://HOST:7076'"
-        )
-    if {"--query", "--tls"} & set(text.replace("=", " ").split()):
-        raise BadParameter(
-            f"{name} has --query or --tls, which no longer exist: analysts query over HTTP; write "
-            "it as 'hubbub {} --url https://HOST:7076'"
-        )
-    return text
+    return refuse
 
 
 def _secret(name: str, path: Path) -> bytes:
@@ -102,13 +91,6 @@ class HttpSettings:
         metavar="https://HOST",
     )
     proxies: tuple[str, ...] = proxies_option("--http-proxy")
-    command: str = option(
-        "command that the page shows to analysts, in place of 'hubbub {} --url' and its address",
-        name="--http-command",
-        default="",
-        metavar="COMMAND",
-        read=_command,
-    )
     notice: str = option(
         "text at the top of every page", name="--http-notice", default="", metavar="TEXT"
     )
@@ -156,7 +138,12 @@ class Settings:
     )
     keys: Path = option("file of the opening keys (opening.keys.json)")
     listen: str = address_option("address for the shuffler (%(default)s)", "127.0.0.1:7071")
-    query_listen: str | None = option(argparse.SUPPRESS, parse=_http_only_error)
+    query_listen: str | None = option(
+        argparse.SUPPRESS, parse=_gone("analysts query over HTTP, at --http-listen")
+    )
+    http_command: str | None = option(
+        argparse.SUPPRESS, parse=_gone("the page shows commands with its own address")
+    )
     shuffler_status: str = address_option(
         "HOST:PORT of the shuffler's status, for the number of waiting reports; without "
         "it the conservation law cannot be checked",

@@ -68,7 +68,7 @@ def make_app(
     handle_problems(app)
     app.state.query, app.state.releases, app.state.access = query, releases, access
     app.state.pages, app.state.body_turns = _PAGES, Turns()
-    app.state.reached = Reached("", access.asks, settings.command)
+    app.state.reached = Reached("", access.asks)
     app.state.requests = Counter[int]()
     for routes in (QUESTIONS, CANDIDATE_LISTS, MARKS, MODELS, RELEASES, LOGIN, _OWN):
         app.routes.extend(routes.routes)  # include_router builds each of them again, in .2 s

@@ -36,12 +36,10 @@ class Reached:
     Args:
         origin: address of its pages.
         tokens: whether it requires a token.
-        command: command line that connects to it, with {} for the query; "" for its address.
     """
 
     origin: str
     tokens: bool
-    command: str = ""
 
 
 def commands(
@@ -73,8 +71,8 @@ def _shell(name: str, query: EstimateQuery, answer: str, *, reached: Reached) ->
     if query.candidates:
         lines.append(f"printf '%s\\n' {shlex.join(query.candidates)} > {_FILE}")
         words.append(f"--candidates={_FILE}")
-    command = reached.command or f"hubbub {{}} --url {shlex.quote(reached.origin)}"
-    return "\n".join([*lines, command.replace("{}", shlex.join(words))])
+    lines.append(f"hubbub {shlex.join(words)} --url {shlex.quote(reached.origin)}")
+    return "\n".join(lines)
 
 
 def _notebook(name: str, query: EstimateQuery, answer: str, *, reached: Reached) -> str:
