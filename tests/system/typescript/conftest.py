@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, BrowserContext
 from tests.interfaces.browser import HANG_MS, chromium
 from tests.support.catalogs import metric_toml
 from tests.support.development_server import Developing, developing
+from tests.support.moment import far_from_midnight
 from tests.support.node import install, run
 from tests.system.typescript.pages import door_of, served
 
@@ -111,6 +112,7 @@ def origin(site: Path, up: Developing) -> Iterator[str]:
 
 @pytest.fixture
 def door(up: Developing) -> str:
+    far_from_midnight()  # all tests of pages together may take longer
     return door_of(up)
 
 

@@ -116,7 +116,6 @@ def counted(up: Developing, metric: str, reports: int) -> Any:
         return answer if answer.reports >= reports else None
 
     result = eventually(answered, although=(HubbubError,))
-    assert result is not None
     assert result.reports == reports
     law = web.get(f"{up.endpoints.page}v1/status").json()
     assert law["balanced"], law
