@@ -61,10 +61,10 @@ def days_of(client_of: Make, state: MemoryState, days: range) -> list[int]:
 
 
 def test_a_device_reports_once_in_each_period_and_the_ledger_charges_once(client_of: Make) -> None:
-    state = MemoryState()
+    state = MemoryState(bytes(32))
     reported = days_of(client_of, state, range(90))
     assert [day // 30 for day in reported] == [0, 1, 2]
-    assert len({day % 30 for day in reported}) > 1  # drawn anew, but for 1 in 900
+    assert len({day % 30 for day in reported}) > 1, "drawn anew"
     with client_of(89, state) as client:
         (own,) = (metric for metric in client.ledger().metrics if metric.name == "theme")
         assert own.reports == 1
