@@ -108,7 +108,7 @@ def test_vector_code_is_loaded_only_for_bundles_that_need_it(
     for member, score in zip(answer.values, SCORES, strict=True):
         error = (member.high - member.low) / 2 / 1.96
         # Of three coordinates one is further off in less than one run in a million.
-        assert abs(member.estimate - score) < 5.2 * error
+        assert abs(member.estimate - score) < 5.8 * error
         assert error < 0.28
 
 
