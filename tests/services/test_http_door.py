@@ -526,7 +526,7 @@ async def test_the_bundle_is_the_same_bytes_for_everybody_and_known_by_its_tag(
 async def test_a_proxy_without_a_callers_address_is_logged_once(
     opening: Opening, caplog: pytest.LogCaptureFixture
 ) -> None:
-    limiter = Limiter(1, 1)
+    limiter = Limiter(0.001, 1)
     async with opening(limiter=limiter, proxies=["127.0.0.1/32"]) as door:
         request = door.front.request(40).SerializeToString()
         for _ in range(2):

@@ -89,7 +89,7 @@ async def test_devices_behind_haproxy_are_limited_separately_and_never_logged(
     write_certificates(tmp_path, {"shuffler": ["shuffler"]})
     configuration, believed = setup
 
-    options: dict[str, Any] = {"tls": TlsFolder(tmp_path, "shuffler"), "limiter": Limiter(1, 1)}
+    options: dict[str, Any] = {"tls": TlsFolder(tmp_path, "shuffler"), "limiter": Limiter(0.001, 1)}
     async with opening(**options, **believed) as door:
         with haproxy(tmp_path, configuration, door.port) as port:
             request = door.front.request(40).SerializeToString()
@@ -141,7 +141,7 @@ async def test_a_proxy_without_its_promised_header_is_refused_and_logged_once(
 async def test_a_header_from_an_address_that_is_no_proxy_is_refused(
     opening: Opening, believed: dict[str, Any]
 ) -> None:
-    limiter = Limiter(1, 1)
+    limiter = Limiter(0.001, 1)
     async with opening(limiter=limiter, **believed) as door:
         assert b"200 OK" in await door.response_bytes(HEALTH, source="127.0.0.9")
         for header in (HEADER, b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + bytes(12)):
