@@ -116,10 +116,7 @@ class Rounds:
 
     async def write(self, model: str, finished: FinishedRound) -> bool:
         """Atomically writes a round unless it exists; returns whether this was the first write."""
-        document = asdict(finished)
-        if not finished.judged:
-            del document["judged"]  # so that former versions can read the round
-        text = json.dumps(document, separators=(",", ":"))
+        text = json.dumps(asdict(finished), separators=(",", ":"))
         [first] = await self._server.durable([("HSETNX", _KEY + model, str(finished.number), text)])
         return bool(first)
 
