@@ -13,7 +13,7 @@ from hubbub.analysis.families import family_for
 from hubbub.authoring import Catalog, crowds_within, exposure
 from hubbub.catalog import SPANS, Metric, days_of_period
 from hubbub.catalog.values.event_history_kinds import PastKind
-from hubbub.errors.message_words import nats
+from hubbub.errors.message_words import at_most, nats
 from hubbub.fields.field import fields_of
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.crowd_guarantees import all_epochs_sentence, crowds_of, rests_on, shuffled_of
@@ -112,7 +112,7 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
     }
     sentences = tuple(
         f"All answers of one person in a {span} together reveal at most {nats(total)}, "
-        f"{unchanged[span]:.4g} if no answer changes: {meaning(total)}"
+        f"{at_most(unchanged[span], '.4g')} if no answer changes: {meaning(total)}"
         for span, total in epsilons.items()
     )
     central = _central(metrics, delta)
@@ -183,15 +183,16 @@ def max_belief_change(epsilon: float) -> float:
 def meaning(epsilon: float) -> str:
     """Explains an epsilon to a person: odds, and how far a belief can move."""
     odds = exp(min(epsilon, 700.0))
-    factor = f"{odds:.3g}" if odds < 1000 else f"{odds:,.0f}"  # noqa: PLR2004 as people write it
+    form = ".3g" if odds < 1000 else ".0f"  # noqa: PLR2004 as people write it
+    factor = f"{float(at_most(odds, form)):,.7g}"
     if odds > 1e6:  # noqa: PLR2004 beyond that nobody counts
         return "the odds about them may change by a factor of over a million, which hides nothing."
-    if max_posterior(epsilon) > 0.9995:  # noqa: PLR2004 what prints as 100.0%
+    if max_posterior(epsilon) > 0.9995:  # noqa: PLR2004 as its verdict
         return f"the odds about them change by a factor of {factor} at most, which hides nothing."
     return (
         f"the odds about them change by a factor of {factor} at most; starting from 50:50, an "
-        f"observer is at most {max_posterior(epsilon):.1%} sure, and no belief moves by more than "
-        f"{100 * max_belief_change(epsilon):.1f} percentage points."
+        f"observer is at most {at_most(100 * max_posterior(epsilon), '.4g')}% sure, and no belief "
+        f"moves by more than {at_most(100 * max_belief_change(epsilon), '.4g')} percentage points."
     )
 
 

@@ -10,6 +10,7 @@ from hubbub.catalog import Crowd, Metric
 from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.catalog.epochs_and_periods import days_at_most
 from hubbub.catalog.models.model_metric import codes_of_round, judging
+from hubbub.errors.message_words import at_most
 from hubbub.mechanisms import AnyMechanism, Memoized
 from hubbub.mechanisms.even_lies import even_lies
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
@@ -67,7 +68,7 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
         assumption=f"if {_device_dummies(metric)}the shuffler is honest, releases the crowd "
         f"whole{_along(metric, dummies)} and does not collude with the observer, and "
         f"{promise.honest:.0%} of the reports are honest; if it does collude, a report reveals "
-        f"epsilon {metric.report_loss:.3g}",
+        f"epsilon {at_most(metric.report_loss, '.3g')}",
     )
 
 
@@ -85,8 +86,8 @@ def all_epochs_sentence(metric: Metric) -> str:
     if promise and metric.model and promise.epochs > 1:
         return (
             f" All {promise.epochs} rounds of a device together reveal epsilon {promise.epsilon:g} "
-            f"at delta {promise.delta:g}, or {metric.limits.lifetime_epsilon:.3g} to an observer "
-            "of each single report."
+            f"at delta {promise.delta:g}, or {at_most(metric.limits.lifetime_epsilon, '.3g')} to "
+            "an observer of each single report."
         )
     if promise is None or not promise.period:
         return ""
@@ -106,8 +107,8 @@ def rests_on(metric: Metric, guarantee: Amplified) -> str:
             f"for {metric.mechanism}, if {_device_dummies(metric)}the shuffler is honest{added} "
             f"and {promise.honest:.0%} of the reports come from honest devices; if the shuffler "
             "colludes with the aggregator, a report reveals epsilon "
-            f"{metric.report_loss:.3g}.{all_epochs_sentence(metric)} Estimates from it may be "
-            "published as they are."
+            f"{at_most(metric.report_loss, '.3g')}.{all_epochs_sentence(metric)} Estimates from it "
+            "may be published as they are."
         )
     if guarantee.method == "none":
         return (

@@ -9,7 +9,7 @@ from hubbub.authoring import exposure
 from hubbub.catalog import SPANS, Metric
 from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.errors import HubbubError
-from hubbub.errors.message_words import nats
+from hubbub.errors.message_words import at_most, nats
 
 VERDICTS: Final = {
     "strong": log(3),
@@ -42,9 +42,9 @@ def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
         return ()
     metric = max(metrics, key=lambda item: parts[item.name])
     largest = parts[metric.name]
-    lines = [f"Most of a year is {metric.name}: {largest:.4g} of {nats(total)}."]
+    lines = [f"Most of a year is {metric.name}: {at_most(largest, '.4g')} of {nats(total)}."]
     if metric.epoch in {"hour", "day"} and (weekly := _weeks(metric, days)) < largest:
-        lines.append(f'With epoch = "week" it reveals {weekly:.4g}.')
+        lines.append(f'With epoch = "week" it reveals {at_most(weekly, ".4g")}.')
     # A device reports once for life to a model, or several times in a crowd.
     if (model := metric.model) and metric.central and model.reports > 1:
         lines.append(

@@ -13,6 +13,7 @@ import numpy as np
 from hubbub.analysis.binomials import pmf
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.noise_dummies import count_noise
+from hubbub.errors.message_words import at_most
 from hubbub.sealing.dummy_laws import CountNoise
 
 _MONTH: Final = 30
@@ -62,5 +63,5 @@ def count_sentence(metric: Metric) -> str:
         f"aggregator and its users: the shuffler adds 0 to {noise.most} dummies, a number that it "
         "draws for each epoch and that only its operator can see. Together with the reports that "
         f"is {promise.epsilon + promise.count_epsilon:g} at delta {2 * delta:g}; the numbers of "
-        f"{_MONTH} epochs reveal {together(noise, _MONTH, many):.3g} at delta {many:g}."
+        f"{_MONTH} epochs reveal {at_most(together(noise, _MONTH, many), '.3g')} at delta {many:g}."
     )

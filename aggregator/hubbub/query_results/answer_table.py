@@ -11,6 +11,8 @@ from math import floor, isfinite, log10
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
+from hubbub.errors.message_words import at_most
+
 QueryName = Literal[
     "estimates",
     "percentiles",
@@ -278,7 +280,7 @@ _FORMATTERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "change": lambda change: f"{100 * change:+z.2f}",
     "probability": lambda chance: f"{chance:.2g}",
     "confidence": lambda sure: rounded_down(sure) if sure >= TELLING else "uncertain",
-    "epsilon": lambda epsilon: f"{epsilon:.3f}",
+    "epsilon": lambda epsilon: at_most(epsilon, ".3f"),
     "flag": lambda flag: "yes" if flag else "",
     "verdict": lambda flag: "yes" if flag else "NO",
     "time": lambda time: time.removesuffix("T00:00:00Z").removesuffix("Z").replace("T", " "),

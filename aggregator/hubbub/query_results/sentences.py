@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hubbub.errors.message_words import several, visible
+from hubbub.errors.message_words import at_most, several, visible
 from hubbub.query_results.answer_table import (
     TELLING,
     Document,
@@ -396,14 +396,15 @@ def _trust_sentences(answer: Document) -> Iterator[str]:
 def _report_sentences(answer: Document) -> Iterator[str]:
     """Yields privacy, on the card and in this answer's batches; completeness; signs of forgery."""
     if promised := answer["promised"]:
+        epsilon = at_most(promised["epsilon"], ".3f")
         yield (
-            "shuffled, in the smallest permitted batch: epsilon "
-            f"{promised['epsilon']:.3f} at delta {promised['delta']:g}. {promised['rests_on']}"
+            f"shuffled, in the smallest permitted batch: epsilon {epsilon} at delta "
+            f"{promised['delta']:g}. {promised['rests_on']}"
         )
         shuffled = answer["shuffled"]
-        if shuffled and f"{shuffled['epsilon']:.3f}" != f"{promised['epsilon']:.3f}":
+        if shuffled and (of_batches := at_most(shuffled["epsilon"], ".3f")) != epsilon:
             yield (
-                f"in the batches of this answer: epsilon {shuffled['epsilon']:.3f}, among "
+                f"in the batches of this answer: epsilon {of_batches}, among "
                 f"{shuffled['reports']:,} at least"
             )
     if sentence := final_sentence(answer):

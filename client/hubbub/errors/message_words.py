@@ -6,6 +6,7 @@ Every message, table and line of a terminal passes through `visible`.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import ROUND_CEILING, Decimal, localcontext
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -24,9 +25,16 @@ def several(number: int, noun: str) -> str:
 
 
 def nats(loss: float, digits: int = 4) -> str:
-    """A privacy loss with its unit, rounded to significant digits: "1 nat", "2.5 nats"."""
-    number = f"{loss:.{digits}g}"
+    """A privacy loss with its unit, rounded up to significant digits: "1 nat", "2.5 nats"."""
+    number = at_most(loss, f".{digits}g")
     return f"{number} nat" if number == "1" else f"{number} nats"
+
+
+def at_most(bound: float, form: str) -> str:
+    """The text of a bound in a format with e, f or g: rounded up, except for errors of floats."""
+    with localcontext(rounding=ROUND_CEILING):
+        digits = format(Decimal(bound * (1 - 1e-12)), form)
+    return format(float(digits), form)
 
 
 def similar(name: Any, names: Iterable[str]) -> str:

@@ -62,11 +62,7 @@ class OptimizedUnary(pure_protocols.BitPerValue):
 
     NAME = "unary.oue"
     VERSION = 1
-    SMALL = (
-        {"epsilon": 0.1, "categories": 2},
-        {"epsilon": 1.0, "categories": 4},
-        {"epsilon": 3.0, "categories": 9},
-    )
+    SMALL = SymmetricUnary.SMALL
 
     def __post_init__(self) -> None:
         pure_protocols.check_categories(self.categories)

@@ -13,6 +13,7 @@ from hubbub.authoring import Catalog, read_with_promises
 from hubbub.catalog import Metric
 from hubbub.cli.terminal.output import paragraph, say, table
 from hubbub.errors import HubbubError
+from hubbub.errors.message_words import at_most
 from hubbub.notebook import Connection
 from hubbub.simulation.demo_history import value_text
 from hubbub.simulation.devices import Person
@@ -132,7 +133,7 @@ def show_answers(answers: Mapping[str, MetricAnswer]) -> None:
             (
                 name,
                 answer.metric.mechanism,
-                f"{answer.metric.report_loss:.3f}",
+                at_most(answer.metric.report_loss, ".3f"),
                 f"{len(answer.rows):,}",
                 *("{:,} of {:,}".format(*answer.covered(flag)) for flag in ("true", "detected")),
             )

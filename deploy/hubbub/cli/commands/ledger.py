@@ -17,7 +17,7 @@ from hubbub.client.startup import state_home
 from hubbub.client.state_inspection import peek, state_folders
 from hubbub.client.trust import possible_paths, read_places
 from hubbub.errors import StateUnusable
-from hubbub.errors.message_words import nats, visible
+from hubbub.errors.message_words import at_most, nats, visible
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import option, options
 from hubbub.sealing.hpke import X_WING
@@ -89,9 +89,9 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
         )
     for line in (*_protections(view), *_lowered_metric_lines(view)):
         say(line)
-    odds = math.exp(max((metric.epsilon for metric in view.metrics), default=0.0))
+    odds = at_most(math.exp(max((metric.epsilon for metric in view.metrics), default=0.0)), ".2f")
     say(
-        f"No single report changes the odds between two answers by more than {odds:.2f} to 1; the "
+        f"No single report changes the odds between two answers by more than {odds} to 1; the "
         "percentages are probabilities after one report, for an observer who knew nothing before.\n"
     )
     listing(
@@ -125,7 +125,7 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
 
 
 def _report_loss(metric: MetricView) -> str:
-    return f"{metric.epsilon:.3f}" if metric.epsilon else "declined"
+    return at_most(metric.epsilon, ".3f") if metric.epsilon else "declined"
 
 
 def _protections(view: LedgerView) -> Iterator[str]:

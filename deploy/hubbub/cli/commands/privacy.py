@@ -15,7 +15,7 @@ from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import explain, say, say_json, table
 from hubbub.cli.terminal.rendered_document import Document, Table, leaflet_html, review_markdown
 from hubbub.errors import BadParameter
-from hubbub.errors.message_words import visible
+from hubbub.errors.message_words import at_most, visible
 from hubbub.fields.rules import Interval
 from hubbub.installation.keys_and_bundles import DEMO_DEVICE
 from hubbub.mechanisms.probability import MAX_EPSILON
@@ -134,13 +134,13 @@ def _document(privacy_card: Card, name: str) -> Document:
         (
             metric.name,
             metric.mechanism,
-            f"{metric.per_report:.3f}",
-            f"{metric.per_epoch:.3f} a {metric.epoch}",
-            "no bound" if metric.unchanged is None else f"{metric.unchanged:.3f}",
+            at_most(metric.per_report, ".3f"),
+            f"{at_most(metric.per_epoch, '.3f')} a {metric.epoch}",
+            "no bound" if metric.unchanged is None else at_most(metric.unchanged, ".3f"),
             f"{metric.lifetime_epsilon:g}",
             ", ".join(f"{tier:g}" for tier in metric.tiers),
             "all" if metric.sampling == 1 else f"{metric.sampling:.4g}",
-            f"{metric.shuffled.epsilon:.3f}",
+            at_most(metric.shuffled.epsilon, ".3f"),
             f"{metric.min_batch:,}",
         )
         for metric in privacy_card.metrics
@@ -186,8 +186,8 @@ def _together(privacy_card: Card) -> Table:
         [
             (
                 span,
-                f"{privacy_card.together[span]:.4g}",
-                f"{privacy_card.unchanged[span]:.4g}",
+                at_most(privacy_card.together[span], ".4g"),
+                at_most(privacy_card.unchanged[span], ".4g"),
                 "none" if (cap := privacy_card.caps[span]) is None else f"{cap:g}",
             )
             for span in SPANS
@@ -204,8 +204,9 @@ def _picture(privacy_card: Card) -> Table:
         sureness = max_posterior(epsilon)
         filled = round(_BAR * (2 * sureness - 1))
         bar = "█" * filled + "░" * (_BAR - filled)
-        text = f"{sureness:.1%}"
-        rows.append((what, verdict(epsilon), bar, text if text != "100.0%" else "almost 100%"))
+        percent = at_most(100 * sureness, ".4g")
+        sure = "almost 100%" if percent == "100" else f"{percent}%"
+        rows.append((what, verdict(epsilon), bar, sure))
     title = "How sure an observer can be who started from 50:50: from 50% (not at all) to 100%"
     return Table(title, ("from", "verdict", "", "at most"), rows, text_columns=3)
 
@@ -258,7 +259,7 @@ def _amplify(
         return
     explain(
         f"One report of epsilon {epsilon:g} among {reports:,} shuffled ones: "
-        f"epsilon {guarantee.epsilon:.6g} at delta {delta:g}"
+        f"epsilon {at_most(guarantee.epsilon, '.6g')} at delta {delta:g}"
     )
     explain(f"{ASSUMPTION}.")
     if total_variation is None:
@@ -318,7 +319,7 @@ def _compose(
         [
             (name, "no bound", "")
             if bound is None
-            else (name, f"{bound:.4f}", f"{exp(min(bound, 700)):.4g}")
+            else (name, at_most(bound, ".4f"), at_most(exp(min(bound, 700)), ".4g"))
             for name, bound in lines.items()
         ],
     )

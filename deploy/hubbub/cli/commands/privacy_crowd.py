@@ -8,7 +8,7 @@ from hubbub.catalog import Crowd
 from hubbub.catalog.crowds.crowd import NOISE, noise_of
 from hubbub.cli.terminal.output import announced_if_long, explain, say_json
 from hubbub.errors import BadParameter
-from hubbub.errors.message_words import several
+from hubbub.errors.message_words import at_most, several
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA
@@ -184,10 +184,12 @@ def _tell(options: CrowdOptions, crowd: ShuffledEpoch, central: float, composed:
         f"honest, over {crowd.categories:,} "
         + (f"buckets of {crowd.groups:,} hash functions" if crowd.groups > 1 else "values")
     )
-    explain(f"epsilon of one person after the shuffler: {central:.6g} at delta {options.delta:g}")
+    after = at_most(central, ".6g")
+    explain(f"epsilon of one person after the shuffler: {after} at delta {options.delta:g}")
     if options.epochs > 1:
-        explain(f"of {options.epochs:,} such epochs together, as values may change: {composed:.6g}")
-    explain(f"epsilon of one report, even if all servers collude: {local:.6g}")
+        together = at_most(composed, ".6g")
+        explain(f"of {options.epochs:,} such epochs together, as values may change: {together}")
+    explain(f"epsilon of one report, even if all servers collude: {at_most(local, '.6g')}")
     explain(
         f"standard error of a rare value: {crowd.stderr(0.0):,.4g} reports; of a value held by a "
         f"tenth: {crowd.stderr(0.1):,.4g}" + (", and collisions" if crowd.groups > 1 else "")

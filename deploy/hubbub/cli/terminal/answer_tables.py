@@ -8,7 +8,7 @@ from shutil import get_terminal_size
 from typing import Any, Final
 
 from hubbub.cli.terminal.output import explain, listing, say, table
-from hubbub.errors.message_words import several
+from hubbub.errors.message_words import at_most, several
 from hubbub.query_results.answer_table import (
     Column,
     QueryName,
@@ -107,7 +107,7 @@ def _heading(answer: Answer) -> str:
         dates = f"{first_day} to {last_day}"
     return (
         f"{answer['metric']}: {several(answer['reports'], 'report')}, {answer['mechanism']}, "
-        f"epsilon {answer['epsilon']:.3f} per report, {dates}"
+        f"epsilon {at_most(answer['epsilon'], '.3f')} per report, {dates}"
     )
 
 

@@ -1,24 +1,28 @@
 // The privacy card: what one person's report reveals, in words and in figures.
-import { figure, h, percent, printable } from "./shell.js";
+import { h, printable } from "./shell.js";
+
+/** A bound with this many digits: rounded up, except for errors of floats. */
+const atMost = (bound, digits) =>
+  (bound * (1 - 1e-12)).toLocaleString("en", { maximumSignificantDigits: digits, roundingMode: "ceil" });
 
 export function privacyCard(place, detail) {
   const facts = [
-    ["One report", `ε ${figure(detail.per_report, 4)}`],
+    ["One report", `ε ${atMost(detail.per_report, 4)}`],
     [
       `All of one person in ${detail.metric.epoch_length === "hour" ? "an hour" : `a ${detail.metric.epoch_length}`}`,
-      `ε ${figure(detail.per_epoch, 4)}`,
+      `ε ${atMost(detail.per_epoch, 4)}`,
     ],
-    ["All ever, at most", `ε ${figure(detail.lifetime_epsilon, 4)}`],
-    ["Starting from 50:50, an observer is at most this sure", percent(detail.max_posterior)],
+    ["All ever, at most", `ε ${atMost(detail.lifetime_epsilon, 4)}`],
+    ["Starting from 50:50, an observer is at most this sure", `${atMost(100 * detail.max_posterior, 4)}%`],
     [
       `After the shuffler, among ${detail.shuffled.reports.toLocaleString("en")}`,
-      `ε ${figure(detail.shuffled.epsilon, 3)}, δ ${detail.shuffled.delta}`,
+      `ε ${atMost(detail.shuffled.epsilon, 3)}, δ ${detail.shuffled.delta}`,
     ],
   ];
   if (detail.unchanged !== null)
     facts.splice(2, 0, [
       "All reports of one unchanged answer, for ever",
-      `ε ${figure(detail.unchanged, 4)}`,
+      `ε ${atMost(detail.unchanged, 4)}`,
     ]);
   place.replaceChildren(
     h("p", {}, printable(detail.sentence, 2000)),

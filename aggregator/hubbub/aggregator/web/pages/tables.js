@@ -34,7 +34,7 @@ const WRITTEN = {
   probability: (chance) => chance.toPrecision(2),
   confidence: (chance) => 
     chance >= TELLING ? percent(Math.min(Math.floor(1000 * chance), 999) / 1000) : "uncertain",
-  epsilon: (epsilon) => epsilon.toFixed(3),
+  epsilon: (epsilon) => (Math.ceil(1e3 * epsilon - 1e-6) / 1e3).toFixed(3),
   number: measured,
   flag: (flag) => marked(flag ? "yes" : "", flag ? "yes" : ""),
   verdict: (flag) => marked(VERDICT[flag], VERDICT[flag].toLowerCase()),
