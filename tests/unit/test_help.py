@@ -199,7 +199,9 @@ def test_a_path_that_others_are_placed_beside_must_have_a_name(
     assert message in refusal_of(capsys, *words)
 
 
-def test_services_refuse_wrong_numbers_with_the_same_text(capsys: Capture) -> None:
+def test_services_refuse_wrong_numbers_and_unknown_options_with_the_same_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
     for parser, wrong in (
         (shuffler_parser(), ("--peer-rate", "many")),
         (aggregator_parser(), ("--http-rate", "many")),
@@ -208,6 +210,10 @@ def test_services_refuse_wrong_numbers_with_the_same_text(capsys: Capture) -> No
         with pytest.raises(SystemExit):
             parser.parse_args(wrong)
         assert "'many' is not a number; write one like 0.5" in capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", ["hubbub relay", "--per-rate=1"])
+    with pytest.raises(SystemExit):
+        relay_parser().parse_args()
+    assert '--per-rate=1; did you mean "--peer-rate"?' in capsys.readouterr().err, "not what lacks"
 
 
 @pytest.mark.parametrize(
@@ -249,6 +255,7 @@ FURTHER = "error: unrecognized arguments:"
         ("completion", "required: shell (choose from bash, "),
         ("top theme --limit 5", f"{FURTHER} --limit 5\n"),  # only its dashes are in other options
         ("top theme --lst a", "--lst a; did you mean"),
+        ("backup b --recipient a", f"{FURTHER} --recipient\n"),  # --for or --passphrase is missing
         ("notice --stop theme", f"{FURTHER} --stop; --stop is an option of: hubbub notice make\n"),
         ("query --metric theme", "an argument without a name: leave --metric out"),
         ("plan cental --epsilon 1", """there is no 'cental'; did you mean "central"?"""),

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -159,6 +160,7 @@ class Parser(argparse.ArgumentParser):
         namespace: argparse.Namespace | None = None,
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parses like argparse; each command refuses unknown options itself, by its own name."""
+        args = sys.argv[1:] if args is None else args
         if self.actions is not None and args:
             if args[0] in self.actions.choices:
                 parser: Parser = self.actions.choices[args[0]]
@@ -169,11 +171,11 @@ class Parser(argparse.ArgumentParser):
             if suggestion and paths and not Path(args[0]).exists():
                 self.error(f"there is no {args[0]!a}{suggestion}")
             self.actions.nargs = argparse.SUPPRESS  # takes no value
-        self._refuse_misplaced_catalog(args or ())
+        self._refuse_misplaced_catalog(args)
         names = self._option_string_actions
         self._unknown = [
             word
-            for word in args or ()
+            for word in args
             if word.startswith("--")
             and not any(n.startswith(word.partition("=")[0]) for n in names)
         ]
@@ -221,8 +223,8 @@ class Parser(argparse.ArgumentParser):
         The usage of a command with many options would push the message off the screen. An unknown
         option is named before a missing argument.
         """
-        if self._unknown and message.startswith(("the following arguments are", "argument ACTION")):
-            unknown = self._unknown
+        missing = ("the following arguments are", "one of the arguments", "argument ACTION")
+        if (unknown := self._unknown) and message.startswith(missing):
             message = f"unrecognized arguments: {' '.join(unknown)}{self._suggestion(unknown)}"
         for action in self._actions:
             name = str(action.metavar or action.dest)
