@@ -278,6 +278,8 @@ def test_query_and_status_answer_from_a_running_hubbub(hubbub: Hubbub, home: Pat
         "cannot be read: No such file",
     )
     _fails(hubbub("query", "education", "--last", "-1", *at), 'last "-1" is not a number of epochs')
+    for words in (("mark", "list"), ("candidates", "list")):
+        assert f"hubbub {words[0]} add NAME" in hubbub(*words, *at).stdout, "how to make one"
     status = hubbub("status", *at)
     assert status.returncode == 0
     assert re.search(r"acknowledged = [\d,]+ pooled \+ ", status.stdout)

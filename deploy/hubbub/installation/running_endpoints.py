@@ -67,7 +67,8 @@ def read_endpoints(home: Path) -> Endpoints:
     """
     try:
         document, is_locked = _read(home)
-        page = str(document["page"])
+        if is_locked:
+            return Endpoints(page=str(document["page"]), home=str(home))
     except (OSError, *MISSHAPEN) as error:
         remedy = f"{nothing_runs(home)}; or give --url"
         if (home / ".env").exists():
@@ -76,9 +77,8 @@ def read_endpoints(home: Path) -> Endpoints:
                 f"https://localhost:7076 --authority {home / 'tls' / 'ca.pem'}"
             )
         raise ServiceUnavailable(remedy) from error
-    if not is_locked:  # another installation may use the address now
-        raise ServiceUnavailable(nothing_runs(home))
-    return Endpoints(page=page, home=str(home))
+    # Another installation may use the address now.
+    raise ServiceUnavailable(nothing_runs(home))
 
 
 def _read(home: Path) -> tuple[Mapping[str, Any], bool]:

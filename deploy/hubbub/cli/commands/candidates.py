@@ -37,9 +37,10 @@ def _add(
 @command("candidates list", text="show the name and the size of every list")
 def _list(service: ServiceOptions) -> None:
     with service.connection() as connection:
+        lists = connection.service.ask(_LISTS)["lists"]
         listing(
-            "Saved lists",
-            connection.service.ask(_LISTS)["lists"],
+            "Saved lists" if lists else "No lists: hubbub candidates add NAME FILE saves one",
+            lists,
             {
                 "name": "{name}",
                 "saved on": lambda saved: f"{day_of(saved['saved'])}",

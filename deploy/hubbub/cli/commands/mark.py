@@ -33,9 +33,10 @@ def _add(
 @command("mark list", text="show all marks, by date")
 def _list(service: ServiceOptions) -> None:
     with service.connection() as connection:
+        marks = connection.service.ask(_MARKS)["marks"]
         listing(
-            "Marks",
-            connection.service.ask(_MARKS)["marks"],
+            "Marks" if marks else "No marks: hubbub mark add NAME --on DATE makes one",
+            marks,
             {
                 "date": "{date}",
                 "name": "{name}",
