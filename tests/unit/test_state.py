@@ -194,21 +194,28 @@ def test_a_report_in_flight_during_a_purge_shows_its_fate(make: Make, entry_of: 
     assert state.device_state().counts["disabled"] == 0
 
 
+@pytest.mark.parametrize(
+    ("now", "tomorrow"), [(NOW, 0), (NOW - 9 * 86_400, 0), (-1.0, 0), (1e18, None)]
+)
 def test_forgetting_leaves_no_secret_no_ledger_and_no_second_report_today(
-    make: Make, entry_of: EntryOf, signed: Signed
+    make: Make, entry_of: EntryOf, signed: Signed, now: float, tomorrow: int | None
 ) -> None:
     state = make()
     secret = state.device_state().secret
     _enter(state, entry_of("theme", TODAY))
     before = state.device_state()
-    state.consent(on=False, forget=True, now=NOW)
+    state.consent(on=False, forget=True, now=now)
     after = state.device_state()
     assert after.secret != secret
-    spent = before.accounts["theme"].spent
-    assert after.accounts == {"theme": Account(spent=spent, days={TODAY: spent}, central=spent)}
+    assert not after.is_on
+    [day] = after.accounts["theme"].days
+    spent, floor = before.accounts["theme"].spent, TODAY if now < NOW else -1
+    forgotten = Account(spent=spent, days={day: spent}, central=spent, floor=floor)
+    assert after.accounts == {"theme": forgotten}
+    assert day >= TODAY
     assert state.payload_records() == []
     assert after.account(signed.bundle.metric("theme")).reported(TODAY) is None
-    assert after.account(signed.bundle.metric("theme")).reported(TODAY + 1) == 0
+    assert after.account(signed.bundle.metric("theme")).reported(TODAY + 1) == tomorrow
 
 
 def test_the_preference_and_the_secret_stay(make: Make) -> None:

@@ -171,7 +171,10 @@ class Account:
         as long as its days would have, and at most one span longer.
         """
         days, crowds = _sums_by_span(self.days, now), _sums_by_span(self.crowds, now)
-        return type(self)(spent=self.spent, days=days, central=self.central, crowds=crowds)
+        sums = type(self)(spent=self.spent, days=days, central=self.central, crowds=crowds)
+        if max(self.days, default=0) > now // _DAY_SECONDS:  # the clock may have been set back
+            sums.floor = max([self.floor, *self.epochs])
+        return sums
 
     def close(self, epoch: int) -> None:
         """Counts every epoch up to this one as reported."""

@@ -207,6 +207,21 @@ for (const [storageName, create] of STORAGES) {
     }
   });
 
+  test(`who forgets reports no second time today, whatever the clock shows: ${storageName}`, async () => {
+    for (const wrong of [1e12, -DAY, life.start - 9 * DAY, life.start]) {
+      const clock = new Clock();
+      const client = await clientOver(await create(), { now: clock.now });
+      assert.equal(client.report("theme", "dark"), "queued");
+      assert.equal(await client.flush(), true);
+      clock.seconds = wrong;
+      await client.disable({ forget: true });
+      await client.enable();
+      clock.seconds = life.start;
+      assert.equal(client.report("theme", "dark"), "already_reported");
+      await client.close();
+    }
+  });
+
   test(`what a no discards is told once and not sent, though a yes follows: ${storageName}`, async () => {
     for (let time = 0; time < 12; time += 1) {
       const shuffler = new FakeShuffler();

@@ -43,7 +43,7 @@ class Consent:
             raise ValueError("the preferred epsilon is invalid")
         if not (type(local) in (int, float) and local >= 0):
             raise ValueError("the preferred local epsilon is invalid")
-        if not (type(self.since) in (int, float) and 0 <= self.since < _MAX_SECONDS):
+        if not (type(self.since) in (int, float) and 0 <= self.since <= _MAX_SECONDS):
             raise ValueError("the time of forgetting is invalid")
 
     @property
@@ -79,5 +79,9 @@ def agreed(earlier: Consent, later: Consent, *, ordered: bool) -> Consent:
 
 def unknown(consent: Consent, now: float) -> Consent:
     """Returns an opt-out, for a lost state without known consent; running epochs count as over."""
-    generation = turned(consent.generation, on=False)
-    return replace(consent, generation=generation, since=max(consent.since, now))
+    return forgotten_at(replace(consent, generation=turned(consent.generation, on=False)), now)
+
+
+def forgotten_at(consent: Consent, now: float) -> Consent:
+    """Returns a consent after a forgetting, whatever time the clock shows."""
+    return replace(consent, since=min(max(consent.since, now), _MAX_SECONDS))

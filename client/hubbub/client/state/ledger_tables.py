@@ -8,11 +8,11 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, Final
 
 from hubbub.client.ledger import FOREIGN, Account, forgotten, load_accounts
-from hubbub.client.state.consent import Consent, agreed
+from hubbub.client.state.consent import Consent, agreed, forgotten_at
 from hubbub.client.state.contract import DISABLED, OPERATOR_CHANGED
 from hubbub.client.state.database import Damaged
 from hubbub.client.state.device_state import DeviceState
@@ -195,17 +195,17 @@ def part(rows: Rows) -> None:
 
 def forget(rows: Rows, now: float) -> None:
     """Replaces secret and name, and keeps sums for limits; epochs at `now` stay reported."""
-    sums = forgotten(device_state(rows).accounts, now)
+    facts = read_facts(rows)
+    after, commits = forgotten_at(_consent(facts), now), facts["commits"]
+    sums = forgotten(device_state(rows).accounts, after.since)
     for table in ("reports", "ledger", "counts", "journals", "events"):
         rows.execute(f"DELETE FROM {table}")  # noqa: S608 our own names
     set_meta(rows, tokens=b"")
-    facts = read_facts(rows)
-    before, commits = _consent(facts), facts["commits"]
     start(rows)
     # The count of commits continues, so that any copy of the former state counts as older.
     set_meta(rows, commits=commits)
     save(rows, sums)
-    set_meta(rows, **asdict(replace(before, since=now)))
+    set_meta(rows, **asdict(after))
 
 
 def _consent(facts: Mapping[str, Any]) -> Consent:

@@ -19,7 +19,7 @@ from hubbub.catalog import Metric
 from hubbub.client.epochs_to_cover import NOTHING, WaitingEpochs
 from hubbub.client.lazy_log import warn
 from hubbub.client.ledger import forgotten
-from hubbub.client.state.consent import CONSENT_UNKNOWN, agreed, turned, unknown
+from hubbub.client.state.consent import CONSENT_UNKNOWN, agreed, forgotten_at, turned, unknown
 from hubbub.client.state.contract import (
     DISABLED,
     HISTORY,
@@ -286,11 +286,12 @@ class MemoryState:
         consent = replace(device.consent, generation=turned(device.consent.generation, on=on))
         if not forget:
             return replace(device, consent=consent)
+        after = forgotten_at(consent, now)
         return DeviceState(
             secret=os.urandom(SECRET_BYTES),
-            consent=replace(consent, since=now),
+            consent=after,
             notice=device.notice,
-            accounts=forgotten(device.accounts, now),
+            accounts=forgotten(device.accounts, after.since),
         )
 
     def _take_over(self, device: DeviceState) -> None:

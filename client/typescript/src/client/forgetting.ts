@@ -12,18 +12,18 @@ import { NEW_ACCOUNT, raised, type Accounts, type Numbers } from "./account.js";
  * @throws StateUnusable nothing is forgotten.
  */
 export async function forget(state: State): Promise<Device> {
-  const now = state.now();
   const { device, result: dropped } = await state.step(
     async (rows, device) => {
       const waiting = await rows.waiting();
       await rows.clear();
       const { commits, trust, notice } = device;
-      const accounts = withoutHistory(device.accounts, now);
+      const since = Math.max(device.consent.since, Math.min(state.now(), LATEST));
+      const accounts = withoutHistory(device.accounts, since);
       const lasting = { state: device.state, commits, trust, notice, accounts };
       const forgottenDevice = {
         ...newDevice(),
         ...lasting,
-        consent: { ...device.consent, since: now },
+        consent: { ...device.consent, since },
       };
       return [forgottenDevice, waiting.map(({ stream }) => ({ stream, reason: DISABLED }))];
     },
@@ -34,6 +34,7 @@ export async function forget(state: State): Promise<Device> {
 }
 
 const SPANS = [0, 1, 31, YEAR_DAYS];
+const LATEST = 2.5e11; // the year 9892, as client/hubbub/client/state/consent.py
 
 /**
  * The sums of the accounts that limits need, without epochs, tags and days.
@@ -43,9 +44,12 @@ const SPANS = [0, 1, 31, YEAR_DAYS];
 function withoutHistory(accounts: Accounts, now: number): Accounts {
   const charged = Object.entries(accounts).filter(([, account]) => account.spent);
   return Object.fromEntries(
-    charged.map(([name, { spent, central, days, crowds }]) => {
+    charged.map(([name, { spent, central, days, crowds, epochs, floor }]) => {
       const sums = { days: bySpan(days, now), crowds: bySpan(crowds, now) };
-      return [name, { ...NEW_ACCOUNT, spent, central, ...sums }];
+      // The clock may have been set back.
+      const isLater = Object.keys(days).some((day) => Number(day) > Math.floor(now / DAY_SECONDS));
+      const kept = isLater ? Math.max(floor, ...Object.keys(epochs).map(Number)) : -1;
+      return [name, { ...NEW_ACCOUNT, spent, central, floor: kept, ...sums }];
     }),
   );
 }
