@@ -1,8 +1,10 @@
 """An HTTP connection, with time limits for a request and its answer."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -22,8 +24,15 @@ _LARGEST_UNREAD_BYTES: Final = 16 << 10
 _NO_ANSWER: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 
 
+# A name or address with a port, of any characters that may be in it (RFC 3986, 3.2).
+_HOST: Final = re.compile(rb"[\w.:%~!$&'()*+,;=\[\]-]*")
+
+
 class _Misplaced(Exception):
-    """Bytes at a wrong place: fields after the body, or a request before the last answer."""
+    """Bytes at a wrong place: fields after the body, or a request before the last answer.
+
+    Or a head that HTTP/1.1 forbids, which others on the way may read differently.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +137,17 @@ class TimedConnection(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Ends the head of a request."""
+        """Ends the head of a request. Refuses it as RFC 9112 asks (2.3, 3.2, 6.1)."""
+        names, fields = list(map(itemgetter(0), self.headers)), dict(self.headers)
+        hosts, codings = names.count(b"host"), names.count(b"transfer-encoding")
+        version = self.parser.get_http_version()
+        if version == "1.1":
+            is_valid = hosts == 1 and codings <= 1
+        else:
+            is_valid = version == "1.0" and hosts <= 1 and not codings
+        is_known = fields.get(b"transfer-encoding", b"chunked").lower() == b"chunked"
+        if not (is_valid and is_known and _HOST.fullmatch(fields.get(b"host", b""))):
+            raise _Misplaced
         self._in_head = False
         self._frame_bytes = 0
         if self._limits.body:
