@@ -284,11 +284,15 @@ class ProviderKeys:
 
 async def _read_bounded(answer: httpx2.Response) -> None:
     """Reads an answer of a provider. Raises ServiceUnavailable if it is large or compressed."""
+    if answer.headers.get("content-encoding", "identity").lower() != "identity":
+        raise ServiceUnavailable(
+            f"the provider's answer at {answer.url} is compressed, although the request accepts "
+            "no compression; turn it off there"
+        )
     body = bytearray()
     async for part in cast("httpx2.AsyncByteStream", answer.stream):
         body += part
-        coding = answer.headers.get("content-encoding", "identity")
-        if len(body) > _LARGEST_BYTES or coding != "identity":
+        if len(body) > _LARGEST_BYTES:
             raise ServiceUnavailable(f"the provider's answer at {answer.url} is too large")
     answer.stream = httpx2.ByteStream(bytes(body))
 
