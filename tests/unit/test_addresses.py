@@ -70,6 +70,7 @@ def test_an_address_of_a_bundle_can_be_dialled(scheme: str) -> None:
     ("address", "here"),
     [
         ("localhost:1", True),
+        ("LocalHost:1", True),
         ("127.0.0.2:1", True),
         ("[::1]:1", True),
         ("localhost.example.org:1", False),
