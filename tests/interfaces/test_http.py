@@ -181,8 +181,11 @@ def test_a_parameter_that_a_path_does_not_have_is_refused_by_name(home: House) -
 def test_a_method_that_a_path_does_not_take_is_a_problem_with_those_that_it_takes(
     home: House,
 ) -> None:
-    answer = web.delete(f"{home.page}/v1/metrics")
-    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+    for path in ("/v1/metrics", "/", "/static/style.css", "/openapi.json"):
+        answer = web.delete(f"{home.page}{path}")
+        assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
+    answer = web.delete(f"{home.page}/v1/metrics/theme/estimates")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, POST")
     assert "does not support this method; /openapi.json lists all" in answer.json()["detail"]
 
 
@@ -192,6 +195,8 @@ def test_an_unchanged_answer_is_not_sent_again(home: House) -> None:
     for tags in (tag, f'"other", W/{tag}', "*"):
         again = web.get(str(first.url), headers={"if-none-match": tags})
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    head = web.request("HEAD", str(first.url))
+    assert (head.status_code, head.content, head.headers) == (200, b"", first.headers)
     other = web.get(str(first.url), params={"last": "7d"}, headers={"if-none-match": tag})
     assert other.status_code == 200
 

@@ -83,13 +83,16 @@ class Guard:
         scope.setdefault("state", {}).update(caller=None, seen=Seen())
         headers = Headers(scope=scope)
         refusal = self._misplaced(scope, headers) or await self._unknown(scope, headers)
-        sender: Send = _SendWithHeaders(send, scope, Counter() if refusal else self.requests)
+        method = scope["method"]
+        # The server leaves out the body of the answer to HEAD.
+        answered = {**scope, "method": "GET" if method == "HEAD" else method}
+        sender: Send = _SendWithHeaders(send, answered, Counter() if refusal else self.requests)
         if self.audit and (scope["path"] == "/metrics" or scope["path"].startswith(_AUDITED)):
             sender = _send_with_audit(receive, sender, scope, self.audit)
         try:
-            await (refusal or self.app)(scope, receive, sender)
+            await (refusal or self.app)(answered, receive, sender)
         except Exception as error:  # noqa: BLE001 the boundary; who asked was answered already
-            log_fault(_log, f"{scope['method']} of HTTP", error)
+            log_fault(_log, f"{method} of HTTP", error)
 
     def _misplaced(self, scope: Scope, headers: Headers) -> App | None:
         if not self.access.asks and not is_loopback(headers.get("host", "") or "?"):

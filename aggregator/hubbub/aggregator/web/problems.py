@@ -142,10 +142,10 @@ def handle_problems(app: FastAPI) -> None:
         if error.status_code == 405:  # noqa: PLR2004 method not allowed
             # The framework names the methods of one route; a path may have several.
             path = request.scope["path"]
-            routes = [r for r in app.routes if isinstance(r, APIRoute) and r.include_in_schema]
+            routes = [route for route in app.routes if isinstance(route, APIRoute)]
             matching = [route for route in routes if route.path_regex.match(path)]
-            methods = {method for route in matching for method in route.methods or ()}
-            headers = {"allow": ", ".join(sorted(methods))}
+            methods = {method for route in matching for method in route.methods or ()} or {"GET"}
+            headers = {"allow": ", ".join(sorted(methods)).replace("GET", "GET, HEAD")}
             detail = "this path does not support this method; /openapi.json lists all requests"
         if error.status_code == 404:  # noqa: PLR2004 not found
             if "text/html" in request.headers.get("accept", ""):
