@@ -259,20 +259,11 @@ def test_a_provider_that_is_down_blocks_new_logins_but_ends_no_session(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "part", "coding", "why"),
-    [
-        (0, b" ", "identity", "TimeoutError"),
-        (10, bytes(1 << 16), "Identity", "too large"),
-        (10, b" ", "gzip", "is compressed"),
-    ],
+    ("seconds", "part", "why"),
+    [(0, b" ", "TimeoutError"), (10, bytes(1 << 16), "too large"), (10, b"", "is compressed")],
 )
 async def test_a_slow_or_endless_answer_of_a_provider_blocks_no_other_login(
-    seconds: float,
-    part: bytes,
-    coding: str,
-    why: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    seconds: float, part: bytes, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.aggregator.access.login.CALL_SECONDS", seconds)
     oidc = read_access(access_file(tmp_path, "https://id.example.org", "https://h", RIGHTS)).oidc
@@ -284,7 +275,7 @@ async def test_a_slow_or_endless_answer_of_a_provider_blocks_no_other_login(
             await asyncio.sleep(0)
             yield part
 
-    headers = {"content-encoding": coding}
+    headers = {"content-encoding": "Identity" if part else "gzip"}
     answers = httpx2.MockTransport(lambda _: httpx2.Response(200, headers=headers, content=drops()))
     described = {"token_endpoint": "https://id.example.org/token"}
     options = login._keys.calling(described["token_endpoint"])
