@@ -208,7 +208,7 @@ for (const [storageName, create] of STORAGES) {
   });
 
   test(`who forgets reports no second time today, whatever the clock shows: ${storageName}`, async () => {
-    for (const wrong of [1e12, -DAY, life.start - 9 * DAY, life.start]) {
+    for (const wrong of [NaN, 1e12, -DAY, life.start - 9 * DAY, life.start]) {
       const clock = new Clock();
       const client = await clientOver(await create(), { now: clock.now });
       assert.equal(client.report("theme", "dark"), "queued");

@@ -17,7 +17,7 @@ export async function forget(state: State): Promise<Device> {
       const waiting = await rows.waiting();
       await rows.clear();
       const { commits, trust, notice } = device;
-      const since = Math.max(device.consent.since, Math.min(state.now(), LATEST));
+      const since = Math.max(device.consent.since, Math.min(state.now(), LATEST) || 0);
       const accounts = withoutHistory(device.accounts, since);
       const lasting = { state: device.state, commits, trust, notice, accounts };
       const forgottenDevice = {
