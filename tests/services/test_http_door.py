@@ -340,31 +340,16 @@ async def test_a_request_with_a_trailer_is_refused(door: Door, rest: bytes) -> N
     await door.send(door.front.request(1))
 
 
-@pytest.mark.parametrize(
-    ("head", "status"),
-    [
-        ("HTTP/1.1\r\nhost: x:1", 200),
-        ("HTTP/1.1\r\nhost:", 200),
-        ("HTTP/1.0", 200),
-        ("HTTP/1.1", 400),
-        ("HTTP/1.1\r\nhost: x\r\nHost: x", 400),
-        ("HTTP/1.1\r\nhost: a b", 400),
-        ("HTTP/1.1\r\nhost: x@y", 400),
-        ("HTTP/1.0\r\nhost: x\r\nHost: y", 400),
-        ("HTTP/0.9\r\nhost: x", 400),
-        ("HTTP/2.0\r\nhost: x", 400),
-        ("HTTP/1.1\r\nhost: x\r\ntransfer-encoding: Chunked", 200),
-        ("HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip, chunked", 400),
-        ("HTTP/1.0\r\nhost: x\r\ntransfer-encoding: chunked", 400),
-    ],
-)
-async def test_a_head_that_others_may_read_differently_is_refused(
-    door: Door, head: str, status: int
-) -> None:
-    answer = await door.response_bytes(
-        f"GET /health {head}\r\nconnection: close\r\n\r\n".encode(), b"0\r\n\r\n"
-    )
-    assert answer.startswith(b"HTTP/1.1 %d " % status)
+async def test_a_head_that_others_may_read_differently_is_refused(door: Door) -> None:
+    host, coding = "\r\nhost: x:1", "\r\ntransfer-encoding: "
+    valid = "1.0", f"1.0{host}", f"1.1{host}", f"1.1{host}{coding}Chunked"
+    forbidden = "1.1", f"1.1{host}{host}", f"1.0{host}{host}", f"0.9{host}", f"2.0{host}"
+    odd = f"1.1{host} y", f"1.1{host}@y", f"1.1{host}{coding}gzip, chunked", f"1.0{coding}chunked"
+    for status, heads in ((200, valid), (400, forbidden + odd)):
+        for head in heads:
+            request = f"GET /health HTTP/{head}\r\nconnection: close\r\n\r\n".encode()
+            answer = await door.response_bytes(request, b"0\r\n\r\n")
+            assert answer.startswith(b"HTTP/1.1 %d " % status), head
 
 
 async def test_thousands_of_chunks_are_counted_as_one_part_of_a_body(

@@ -285,10 +285,7 @@ class ProviderKeys:
 async def _read_bounded(answer: httpx2.Response) -> None:
     """Reads an answer of a provider. Raises ServiceUnavailable if it is large or compressed."""
     if answer.headers.get("content-encoding", "identity").lower() != "identity":
-        raise ServiceUnavailable(
-            f"the provider's answer at {answer.url} is compressed, although the request accepts "
-            "no compression; turn it off there"
-        )
+        raise ServiceUnavailable(f"the provider's answer at {answer.url} is compressed, unasked")
     body = bytearray()
     async for part in cast("httpx2.AsyncByteStream", answer.stream):
         body += part

@@ -24,6 +24,8 @@ _LARGEST_UNREAD_BYTES: Final = 16 << 10
 _NO_ANSWER: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 
 
+# The version of a request, its fields Host, and its fields Transfer-Encoding.
+_HEADS: Final = {("1.0", 0, 0), ("1.0", 1, 0), ("1.1", 1, 0), ("1.1", 1, 1)}
 # A name or address with a port, of any characters that may be in it (RFC 3986, 3.2).
 _HOST: Final = re.compile(rb"[\w.:%~!$&'()*+,;=\[\]-]*")
 
@@ -139,14 +141,10 @@ class TimedConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Ends the head of a request. Refuses it as RFC 9112 asks (2.3, 3.2, 6.1)."""
         names, fields = list(map(itemgetter(0), self.headers)), dict(self.headers)
-        hosts, codings = names.count(b"host"), names.count(b"transfer-encoding")
-        version = self.parser.get_http_version()
-        if version == "1.1":
-            is_valid = hosts == 1 and codings <= 1
-        else:
-            is_valid = version == "1.0" and hosts <= 1 and not codings
+        counts = names.count(b"host"), names.count(b"transfer-encoding")
+        is_allowed = (self.parser.get_http_version(), *counts) in _HEADS
         is_known = fields.get(b"transfer-encoding", b"chunked").lower() == b"chunked"
-        if not (is_valid and is_known and _HOST.fullmatch(fields.get(b"host", b""))):
+        if not (is_allowed and is_known and _HOST.fullmatch(fields.get(b"host", b""))):
             raise _Misplaced
         self._in_head = False
         self._frame_bytes = 0
