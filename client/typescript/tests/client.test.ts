@@ -208,12 +208,12 @@ for (const [storageName, create] of STORAGES) {
   });
 
   test(`who forgets reports no second time today, whatever the clock shows: ${storageName}`, async () => {
-    for (const wrong of [NaN, 1e12, -DAY, life.start - 9 * DAY, life.start]) {
+    for (const shownTime of [NaN, 1e12, -DAY, life.start - 9 * DAY, life.start]) {
       const clock = new Clock();
       const client = await clientOver(await create(), { now: clock.now });
       assert.equal(client.report("theme", "dark"), "queued");
       assert.equal(await client.flush(), true);
-      clock.seconds = wrong;
+      clock.seconds = shownTime;
       await client.disable({ forget: true });
       await client.enable();
       clock.seconds = life.start;
