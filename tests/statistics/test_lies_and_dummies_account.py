@@ -14,11 +14,7 @@ from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
 from hubbub.catalog.crowds.crowd import noise_of
-from hubbub.privacy import (
-    lies_and_dummies_account,
-    third_means_account,
-    third_values_account,
-)
+from hubbub.privacy import third_means_account, third_values_account
 from hubbub.privacy.lies_and_dummies_account import NoisyLies
 from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
@@ -260,7 +256,6 @@ def test_delta_is_not_below_that_of_all_counts_and_known_lies(  # noqa: PLR0917 
     crowd = crowd_of(m + 1, d, local, noise_dummies=noise)
     if not has_all_counts:
         monkeypatch.setattr(AllCounts, "of", lambda *_, **__: None)
-    lies_and_dummies_account._all_counts.cache_clear()
     account = NoisyLies.of(crowd, law_of(noise), exact / 10)
     assert account is not None
     assert exact <= account.delta(log(t), exact) < account.delta(log(t), 0.0)

@@ -21,7 +21,7 @@ Source: hubbub's own, proven above; tests enumerate small epochs.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import exp
 from typing import Final, Self
 
@@ -295,37 +295,28 @@ class NoisyLies:
         return _probable(self.crowd.others, self.crowd.hiding, self.cut) + 1
 
     @cached_property
-    def _of_third(self) -> tuple[tuple[float, ...], int, float, int]:
-        """Law of dummies, third values, theta, and the largest probable reports on a value."""
+    def _of_third(self) -> tuple[int, float, int]:
+        """Number of third values, theta, and the largest probable reports on a value."""
         d, others, counts = self.crowd.categories, self.crowd.others, self._probable_counts
         most = int(likely_ends(counts[-1:], 1 / d, self.cut / d)[1][0])
-        theta = (others * self.crowd.hiding + 1) / d
-        return tuple(self.dummy_law.tolist()), int(d) - 2, theta, most
+        return int(d) - 2, (others * self.crowd.hiding + 1) / d, most
 
     @cached_property
     def _means(self) -> ThirdMeans | None:
-        _, values, _, most = self._of_third
+        values, _, most = self._of_third
         totals = np.array([even_count for even_count, *_ in self._some_blocks]) - self.numbers[0]
         return ThirdMeans.of(self.dummy_law, values, most, totals, len(self.numbers))
 
     @cached_property
     def _coins(self) -> ThirdValues:
-        _, values, theta, most = self._of_third
         ends = likely_ends(self._probable_counts[[0, -1]], 1 - 2 / self.crowd.categories, self.cut)
-        return ThirdValues.of(self.dummy_law, values, theta, most, int(np.ptp(ends)))
+        return ThirdValues.of(self.dummy_law, *self._of_third, int(np.ptp(ends)))
 
     @cached_property
     def _all_counts(self) -> AllCounts | None:
-        size = int(self._probable_counts[-1] - self.numbers[0]) + 1
-        return _all_counts(*self._of_third, size, _RARE * self.cut)
-
-
-@lru_cache(maxsize=1)
-def _all_counts(  # noqa: PLR0917 the key of the cache
-    law: tuple[float, ...], values: int, theta: float, most: int, size: int, rare: float
-) -> AllCounts | None:
-    """The last ones: a plan's last account is asked for again."""
-    return AllCounts.of(np.array(law), values, theta, most=most, size=size, rare=rare)
+        values, theta, most = self._of_third
+        size, rare = int(self._probable_counts[-1] - self.numbers[0]) + 1, _RARE * self.cut
+        return AllCounts.of(self.dummy_law, values, theta, most=most, size=size, rare=rare)
 
 
 def _probable(trials: int, chance: float, cut: float) -> Floats:

@@ -38,7 +38,7 @@ hubbub's own, proven above; tests enumerate small epochs.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import exp, inf
 from typing import Final
 
@@ -84,7 +84,7 @@ class NoisyCounts:
         neither: probabilities that a report names a third value, times some g.
         weights: those of these g.
         sum_losses: of a secret sum, its losses with their probabilities; none without.
-        lies: another account, of three values or more.
+        lying: the crowd, of three values or more, if another account of its lies may gain.
         wanted: what is asked about; `delta` is no nearer than that needs.
     """
 
@@ -95,7 +95,7 @@ class NoisyCounts:
     neither: Floats = field(default_factory=lambda: np.zeros(1))
     weights: Floats = field(default_factory=lambda: np.ones(1))
     sum_losses: tuple[tuple[float, float], ...] = ()
-    lies: NoisyLies | None = None
+    lying: ShuffledEpoch | None = None
     wanted: float
 
     @classmethod
@@ -122,7 +122,7 @@ class NoisyCounts:
             cases=_many_value_cases(crowd, noise, cut),
             neither=(d - 2) * lie * np.array(nodes),
             weights=np.array(weights),
-            lies=NoisyLies.of(crowd, law_of(noise), delta) if has_many else None,
+            lying=crowd if has_many else None,
             wanted=delta,
         )
 
@@ -144,9 +144,13 @@ class NoisyCounts:
                 )
                 worst = max(worst, float(self.weights @ deltas))
             least = min(least, worst + 8 * TAILS * self.wanted)
-        if self.lies and least > self.wanted:  # last, since it may take a hundred times as long
-            least = min(least, self.lies.delta(central, self.wanted))
+        if least > self.wanted and (lies := self._lies):  # last: it may take much longer
+            least = min(least, lies.delta(central, self.wanted))
         return least
+
+    @cached_property
+    def _lies(self) -> NoisyLies | None:
+        return NoisyLies.of(self.lying, law_of(self.noise), self.wanted) if self.lying else None
 
 
 @lru_cache(maxsize=64)

@@ -90,9 +90,8 @@ def central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
 def _crowd_of_lies(crowd: ShuffledEpoch) -> ShuffledEpoch | None:
     """The crowd without noise dummies, if its lies hide more than they do; otherwise None."""
     noise = crowd.noise_dummies
-    if noise is None or crowd.others * crowd.lie < noise.variance:
-        return None
-    return replace(crowd, noise_dummies=None)
+    hide = noise is not None and crowd.others * crowd.lie >= noise.variance
+    return replace(crowd, noise_dummies=None) if hide else None
 
 
 def _min_epsilon(
@@ -184,9 +183,11 @@ def _check(delta: float) -> None:
         raise BadParameter(f"delta {delta} is outside [{MIN_DELTA}, 1)")
 
 
+@lru_cache(maxsize=1)
 def _counts_of(
     crowd: ShuffledEpoch, delta: float
 ) -> "_Counts | OneCount | SeveralCounts | NoisyCounts":
+    """The account; a plan's last one is asked for again."""
     if crowd.noise_dummies:
         return NoisyCounts.of(crowd, delta)
     if crowd.categories > 2:  # noqa: PLR2004 two values
