@@ -28,7 +28,7 @@ from hubbub.errors import BadParameter
 from hubbub.privacy.amplification import MIN_DELTA
 from hubbub.privacy.noise_dummies_account import sum_losses
 from hubbub.privacy.shuffled_epoch import POWER_ERROR, ShuffledEpoch
-from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile
+from hubbub.privacy.shuffled_histogram import central_epsilon, keeps, largest_local, profile
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -77,25 +77,28 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
             for crowd, times in epochs
         ]
     share = max(delta / number, MIN_DELTA)
-    epsilons = [central_epsilon(crowd, share) for crowd, _ in epochs]
-    if inf in epsilons:
-        return simple_sum
-    if share * number <= delta:  # then their deltas add up, too
-        sums = (epsilon * times for epsilon, (_, times) in zip(epsilons, epochs, strict=True))
-        simple_sum = min(simple_sum, sum(sums))
-    # The smallest loss decides how fine the grid is: many of it add up as its root.
-    grid = min(epsilons) / _GRID / sqrt(max(number / 100, 1))
-    if len(epochs) == 1 and (noise := epochs[0][0].noise_dummies):
+    noise = epochs[0][0].noise_dummies if len(epochs) == 1 else None
+    if noise:
         grid = 1 / noise.scale / (_FINER if epochs[0][0].sum_noise else _FINE)
+    else:
+        epsilons = [central_epsilon(crowd, share) for crowd, _ in epochs]
+        if inf in epsilons:
+            return simple_sum
+        # The smallest loss decides how fine the grid is: many of it add up as its root.
+        grid = min(epsilons) / _GRID / sqrt(max(number / 100, 1))
+    left_out = delta * _LEFT_OUT
     loss_laws = (
-        _losses(crowd, grid, delta * _LEFT_OUT / number).self_compose(
-            times, min(1e-15, delta * _LEFT_OUT)
-        )
+        _losses(crowd, grid, left_out / number).self_compose(times, min(1e-15, left_out))
         for crowd, times in epochs
     )
     composed = reduce(lambda law, other: law.compose(other), loss_laws)
     rounded_delta = max(delta - number * POWER_ERROR, 0.0)
-    return min(float(composed.get_epsilon_for_delta(rounded_delta)), simple_sum)
+    epsilon = min(float(composed.get_epsilon_for_delta(rounded_delta)), simple_sum)
+    # Deltas add up, too; beside noise dummies each epsilon takes long.
+    if share * number <= delta and not (noise and not keeps(epochs[0][0], epsilon / number, share)):
+        sums = (central_epsilon(crowd, share) * times for crowd, times in epochs)
+        epsilon = min(epsilon, sum(sums))
+    return epsilon
 
 
 @lru_cache(maxsize=256)
