@@ -1,6 +1,5 @@
 """Lies beside noise dummies: never below what enumeration and an attack find, and little above."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -15,6 +14,7 @@ from scipy.stats import binom
 from hubbub.analysis.arrays import Floats
 from hubbub.catalog.crowds.crowd import noise_of
 from hubbub.privacy import third_means_account, third_values_account
+from hubbub.privacy.few_lies_account import FewLies
 from hubbub.privacy.lies_and_dummies_account import NoisyLies
 from hubbub.privacy.noise_dummies_account import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
@@ -27,7 +27,7 @@ from hubbub.privacy.third_values_account import (
     shifted_chances,
 )
 from hubbub.sealing.dummy_laws import CountNoise
-from tests.support.crowds import crowd_of, noise_chances
+from tests.support.crowds import crowd_of, noise_chances, views_with_any_others
 
 
 def _of_all_counts(law: Floats, values: int, most: int) -> Floats:
@@ -164,46 +164,31 @@ def test_mean_reports_hide_no_more_than_all_counts(monkeypatch: pytest.MonkeyPat
         assert exact <= bound <= exact + 0.4
 
 
-def _joint(others: Iterator[int], d: int, local: float, law: Floats, m: int) -> Floats:
-    """All counts, where the person holds v or w, of these others."""
-    q = 1 / (exp(local) + d - 1)
-    counts = np.ones(())
-    for _ in range(d):
-        counts = np.multiply.outer(counts, np.append(law, np.zeros(m + 1)))
-
-    def with_report(counts: Floats, own: int) -> Floats:
-        chances = np.full(d, q)
-        chances[own] = 1 - (d - 1) * q
-        moved = (chance * np.roll(counts, 1, axis=k) for k, chance in enumerate(chances))
-        return sum(moved, np.zeros_like(counts))
-
-    for value in others:
-        counts = with_report(counts, value)
-    return np.array([with_report(counts, own).ravel() for own in (0, 1)])
-
-
 @pytest.mark.parametrize(
-    ("m", "d", "local", "law"),
-    [(4, 3, 1.0, (1.5, 8)), (8, 3, 1.5, (0.7, 5)), (3, 4, 1.0, (1.0, 4)), (3, 4, 0.6, (2.0, 5))],
+    ("m", "d", "keep", "odds", "reach"),
+    [(4, 3, 3, 2, 5), (6, 3, 4, 4, 3), (5, 3, 8, 2, 2), (3, 4, 3, 3, 3), (3, 4, 2, 2, 4)],
 )
-@pytest.mark.parametrize("central", [0.05, 0.2, 0.5])
-def test_delta_is_not_below_that_of_all_counts_for_any_others(
-    m: int, d: int, local: float, law: tuple[float, int], central: float
+@pytest.mark.parametrize("t", [Fraction(21, 20), Fraction(5, 4), Fraction(7, 4)])
+def test_delta_is_not_below_that_of_all_counts_for_any_others(  # noqa: PLR0917 a row
+    m: int, d: int, keep: int, odds: int, reach: int, t: Fraction
 ) -> None:
-    crowd = crowd_of(m + 1, d, local, noise_dummies=noise_of(*law))
-    worst = 0.0
-    for hold in product(range(d), repeat=m):
-        if list(hold) != sorted(hold):
-            continue
-        v, w = _joint(iter(hold), d, local, noise_chances(*law), m)
+    """In fractions. Of three values, where all counts are summed, epsilon is nearly that of t."""
+    noise, worst = CountNoise(odds << 32, reach), Fraction(0)
+    weights = np.array([weight // noise.weights[0] for weight in noise.weights], dtype=object)
+    for v, w in views_with_any_others(m, d, keep, 1, weights):
         for first, other in ((v, w), (w, v)):
-            worst = max(worst, float(np.maximum(first - exp(central) * other, 0).sum()))
-    assert crowd.noise_dummies is not None
-    account = NoisyLies.of(crowd, law_of(crowd.noise_dummies), worst / 10)
+            excess = t.denominator * first - t.numerator * other
+            worst = max(worst, Fraction(excess[excess > 0].sum(), t.denominator))
+    exact, central = float(worst / (weights.sum() ** d * (keep + d - 1) ** (m + 1))), log(t)
+    crowd = crowd_of(m + 1, d, log(keep), noise_dummies=noise)
+    account = NoisyLies.of(crowd, law_of(noise), exact / 10)
     assert account is not None
     upper = account.delta(central, 0.0)
-    for target in (worst, sqrt(worst * upper), upper * (1 - 1e-9)):
-        assert worst * (1 - 1e-9) <= account.delta(central, target) <= upper
+    for target in (exact, sqrt(exact * upper), upper * (1 - 1e-9)):
+        assert exact * (1 - 1e-9) <= account.delta(central, target) <= upper
+    few_lies = FewLies.of(crowd, exact)
+    assert bool(few_lies) == (d == 3)
+    assert not few_lies or central <= few_lies.epsilon(exact, 0.0, log(keep)) <= central + 0.003
 
 
 def _known_lies_delta(

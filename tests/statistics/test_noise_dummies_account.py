@@ -20,7 +20,7 @@ from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.privacy.two_values_account import TwoCounts
 from hubbub.sealing.dummy_laws import CountNoise
 from tests.support.commands import document_of
-from tests.support.crowds import crowd_of, noise_chances
+from tests.support.crowds import crowd_of, noise_chances, views_with_any_others
 
 
 def _law(scale: float, shift: int) -> CountNoise:
@@ -58,33 +58,6 @@ def test_without_lies_delta_equals_exact_fractions(scale: float, shift: int, t: 
     assert float(exact) <= delta <= float(exact) * (1 + 1e-6) + 1e-15
 
 
-def _joint(m: int, d: int, local: float, law: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """All counts of d values where the person holds v, and where w: for all that m others hold."""
-    q = 1 / (exp(local) + d - 1)
-    p = 1 - (d - 1) * q
-    length = len(law) + m + 1
-
-    def with_report(counts: Floats, own: int) -> Floats:
-        more = np.zeros_like(counts)
-        for value in range(d):
-            moved = np.roll(counts, 1, axis=value)
-            more += (p if value == own else q) * moved
-        return more
-
-    dummies = np.ones(())
-    for _ in range(d):
-        dummies = np.multiply.outer(dummies, np.pad(law, (0, length - len(law))))
-    for hold in product(range(m + 1), repeat=d - 1):
-        rest = m - sum(hold)
-        if rest < 0 or [*hold[2:], rest] != sorted([*hold[2:], rest], reverse=True):
-            continue
-        counts = dummies
-        for value, number in enumerate((*hold, rest)):
-            for _ in range(number):
-                counts = with_report(counts, value)
-        yield with_report(counts, 0), with_report(counts, 1)
-
-
 @pytest.mark.parametrize(
     ("others", "values", "local", "law", "delta"),
     [
@@ -100,10 +73,9 @@ def test_epsilon_with_lies_is_at_most_2_percent_above_the_worst_case(
     others: int, values: int, local: float, law: tuple[float, int], delta: float
 ) -> None:
     crowd = crowd_of(others + 1, values, local, noise_dummies=_law(*law))
-    worst = max(
-        _epsilon_of(first, other, delta)
-        for first, other in _joint(others, values, local, noise_chances(*law))
-    )
+    chances = exp(local), crowd.lie, noise_chances(*law)
+    views = views_with_any_others(others, values, *chances)
+    worst = max(_epsilon_of(first, other, delta) for first, other in views)
     assert worst <= central_epsilon(crowd, delta) <= 1.02 * worst
 
 
@@ -319,12 +291,11 @@ def test_the_loss_of_epochs_under_one_promise_is_that_of_their_counts() -> None:
     exact = _epsilon_of(np.outer(v, v).ravel(), np.outer(w, w).ravel(), delta)
     assert exact <= composed_epsilon([(crowd, 2)], delta) <= exact * 1.001
     # Lies hide a person, too, even where all of a small law is found out.
-    laws = (
-        np.stack([np.outer(law, law).ravel() for law in map(np.ravel, pair)])
-        for pair in _joint(3, 3, 1.5, noise_chances(0.7, 2))
-    )
-    worst = max(_epsilon_of(views[0], views[1], 0.05) for views in laws)
     lying = crowd_of(4, 3, 1.5, noise_dummies=_law(0.7, 2))
+    worst = 0.0
+    for both in views_with_any_others(3, 3, exp(1.5), lying.lie, noise_chances(0.7, 2)):
+        first, other = (np.outer(view, view).ravel() for view in both)
+        worst = max(worst, _epsilon_of(first, other, 0.05))
     assert worst <= composed_epsilon([(lying, 2)], 0.05) <= 1.2 * worst
     scale, shift = best_noise(crowd, 1.0, 1e-8, 30)
     drawn = crowd_of(100, 4, inf, noise_dummies=_law(scale, shift))
