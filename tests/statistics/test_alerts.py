@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.alert_verdicts import judge
-from hubbub.aggregator.query.derived_answers import figures
+from hubbub.aggregator.query.derived_answers import compare, figures
 from hubbub.analysis.families import draw
 from hubbub.authoring import read_catalog
 from hubbub.catalog.alerts import Alert
@@ -74,6 +74,21 @@ async def test_an_alert_is_raised_for_a_real_change(tmp_path: Path) -> None:
     assert last["colour"].values == ["a", "b"]
     assert "the limit is 0.3" in last["shape"].sentence
     assert last["size"].values == ["mean"]
+
+
+async def test_a_change_of_two_values_is_alerted_at_its_own_p_value(tmp_path: Path) -> None:
+    """Both values have the same: twice it, as if they were two, fired in 4 of 5 epochs."""
+    change = CATALOG.replace('"unary.oue"', '"rr"').replace(
+        '"share of x above .3"', '"change", confidence = 0.8'
+    )
+    signed = make_signed(tmp_path, change, start=(FIRST - 14) * DAY)
+    query, metric = await engine_of(signed, 25, np.random.default_rng(7), {}), "shape"
+    for epoch in range(FIRST + 1, FIRST + 25):
+        before, this = (EpochRange(epochs=str(each)) for each in (epoch - 1, epoch))
+        compared = await compare(query, metric, EstimateQuery(range=before), this)
+        verdict = await judge(query, signed.bundle.metric(metric), epoch)
+        assert verdict
+        assert verdict.fired == (compared.values[0].p_value <= 0.2)
 
 
 @pytest.mark.parametrize(("shares", "fires"), [([0.1, 0.9], True), ([0.9, 0.1], False)])

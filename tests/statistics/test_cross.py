@@ -116,6 +116,19 @@ def test_one_person_in_a_rare_cell_is_no_association() -> None:
     assert sum(any(cell.departs for cell in table.cells) for table in drawn) <= 18
 
 
+def test_all_cells_of_two_by_two_are_marked_where_the_table_is_associated() -> None:
+    """They have one p-value: a mark at a quarter of the rate was in 35 of 48 such tables."""
+    mechanism, chance = PairedParts(8.0, (2, 2)), np.random.default_rng(5)
+    listed, codes, sure, marked = listed_parts({"a": "no", "b": "no"}), range(4), 0, 0
+    for _ in range(60):
+        counts = chance.multinomial(200, [0.44, 0.06, 0.36, 0.14]).tolist()
+        tiers = [(mechanism, draw(mechanism, codes, counts, chance))]
+        table = crossed(tiers, listed, answer(*tiers[0], listed), ("a", "b"))
+        sure += table.association.p_value <= 0.05
+        marked += all(cell.departs for cell in table.cells)
+    assert 0.95 * sure <= marked <= sure / 0.95
+
+
 @pytest.mark.thorough
 def test_independent_tables_with_rare_cells_pass_a_level_as_often_as_stated() -> None:
     """200,000 Poisson tables, whose rare cells have .4 persons: six errors of either share.

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from scipy.stats import false_discovery_control
 
 from hubbub.aggregator.query.breakdowns import part_rows, parts_by
 from hubbub.aggregator.query.totals import EpochSelection
@@ -19,6 +20,7 @@ from hubbub.bundles import Bundle
 from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
 from hubbub.signing.testing import make_bundle
+from tests.statistics.calibration.few_reports import score_test
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 from tests.support.catalogs import catalog_toml, metric_toml
 
@@ -35,7 +37,8 @@ DIFFERENCE = Statement(
 SMALL_P = mistake("parts alike, and p < .05", 0.05, ("PartRow.p_value",))
 ANY = mistake("parts alike, and any row is marked", 0.05, ("PartRow.stands_out",))
 FALSE = mistake("of the marked rows, those that do not differ", 0.05, ("PartRow.stands_out",))
-MARKED_PART = Statement("a part that differs is marked", 0.9, ("PartRow.stands_out",))
+OF_P_VALUES = Statement("marks are those of all p-values", 1.0, ("PartRow.stands_out",))
+MARKS = Statement("marks beside those of the score test", 0.95, ("PartRow.stands_out",))
 BARE = Statement("what is marked has an interval without 0", 1.0, ("PartRow.stands_out",))
 EPOCH = 20_000
 
@@ -85,9 +88,10 @@ def _broken(
     parts = parts_by(bundle, whole)
     every = list(totals)
     assert [part.name for part in parts if part.is_answered] == every
-    rows = part_rows(
-        {part: (answer([part]), answer([o for o in every if o != part])) for part in every}
-    )
+    pairs = {part: (answer([part]), answer([o for o in every if o != part])) for part in every}
+    rows = part_rows(pairs)
+    scores = np.concatenate([score_test(mechanism, rest, own) for own, rest in pairs.values()])
+    best = false_discovery_control(scores) <= 0.05
 
     low, high, p_values = (
         np.array([getattr(row, name) for row in rows], dtype=float)
@@ -99,10 +103,11 @@ def _broken(
     inside = [row.low <= share <= row.high for row, share in zip(rows, true_shares, strict=True)]
     yield SHARE, sum(inside), len(rows)
     yield DIFFERENCE, ((low <= true) & (true <= high)).sum(), len(rows)
+    yield OF_P_VALUES, float((marked == (false_discovery_control(p_values) <= 0.05)).all()), 1
     yield BARE, (marked & ((low > 0) | (high < 0))).sum(), marked.sum()
     if true.any():
         yield FALSE, (marked & (true == 0)).sum() / max(marked.sum(), 1), 1
-        yield MARKED_PART, marked[:2].sum(), 2
+        yield MARKS, (marked & best).sum(), best.sum()
     else:
         yield SMALL_P, float(p_values[0] < 0.05), 1
         yield ANY, float(marked.any()), 1
@@ -117,31 +122,36 @@ def _differences(populations: Floats, sizes: Counts) -> Floats:
 
 
 def _moved_shares(
-    built: tuple[str, float, int], sizes: Sequence[int], by: float, chance: np.random.Generator
+    built: tuple[str, float, int],
+    sizes: Sequence[int],
+    moves: Sequence[tuple[float, int]],
+    chance: np.random.Generator,
 ) -> Iterator[Counted]:
-    """Even values; among the first part's people the first two differ by so much.
+    """Even values; among the first parts' people pairs of values differ by so much.
 
-    built: mechanism, epsilon, how many values.
+    built: mechanism, epsilon, how many values. moves: of the first parts, by how much, and how many
+        pairs.
     """
-    values = built[2]
-    even = [1 / values] * values
-    first = [1 / values + by, 1 / values - by, *even[2:]]
-    bundle = _bundle(*built, len(sizes))
-    return _broken(bundle, sizes, [first, *[even] * (len(sizes) - 1)], chance)
+    populations = np.full((len(sizes), built[2]), 1 / built[2])
+    for shares, (by, pairs) in zip(populations, moves, strict=False):
+        shares[0 : 2 * pairs : 2] += by
+        shares[1 : 2 * pairs : 2] -= by
+    return _broken(_bundle(*built, len(sizes)), sizes, populations.tolist(), chance)
 
 
 SETTINGS: Sequence[Setting] = [
     Setting(
         f"{mechanism} {epsilon:g}, {values} values in {len(sizes)} parts, "
-        + ("one differs" if by else "all alike"),
+        + (("", "one differs", "one much, one little")[len(moves)] or "all alike"),
         runs,
-        partial(_moved_shares, (mechanism, epsilon, values), sizes, by),
+        partial(_moved_shares, (mechanism, epsilon, values), sizes, moves),
     )
-    for mechanism, epsilon, values, sizes, by, runs in (
-        ("rr", 2.0, 2, (8000, 3000), 0.0, 100),
-        ("grr", 4.0, 8, (10_000, 5000, 1000), 0.0, 150),
-        ("unary.oue", 1.0, 16, (4000,) * 8, 0.0, 60),
-        ("rr", 2.0, 2, (6000, 6000, 6000), 0.06, 100),
-        ("grr", 4.0, 8, (10_000, 8000, 5000, 3000), 0.05, 100),
+    for mechanism, epsilon, values, sizes, moves, runs in (
+        ("rr", 2.0, 2, (8000, 3000), [], 100),
+        ("grr", 4.0, 8, (10_000, 5000, 1000), [], 150),
+        ("unary.oue", 1.0, 16, (4000,) * 8, [], 60),
+        ("rr", 2.0, 2, (6000, 6000, 6000), [(0.06, 1)], 100),
+        ("grr", 4.0, 8, (10_000, 8000, 5000, 3000), [(0.05, 1)], 100),
+        ("grr", 6.0, 20, (3000,) * 4, [(0.02, 8), (0.016, 1)], 20),
     )
 ]

@@ -53,7 +53,7 @@ def _answered(
     return answer_tiers([(mechanism, randomized(mechanism, counts, chance))], names), counts
 
 
-def _score_test(mechanism: AnyMechanism, before: Answer, after: Answer) -> Floats:
+def score_test(mechanism: AnyMechanism, before: Answer, after: Answer) -> Floats:
     """Two-sided p-values of two counts of supports, were they of one population."""
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)  # type: ignore[attr-defined]
     sizes = np.array([before.reports, after.reports], dtype=np.float64)
@@ -97,7 +97,7 @@ def _moved_share(
         yield TINY_P, result[0].p_value < 0.01, 1
         yield ANY, any(change.changed for change in result), 1
         return
-    best = _score_test(mechanism, before, after)
+    best = score_test(mechanism, before, after)
     yield POWER, result[0].p_value < 0.001, bool(best[0] < 0.001)
     yield MARKS, result[0].changed, bool(false_discovery_control(best)[0] <= 0.05)
     marked = [change for change in result if change.changed]

@@ -1,14 +1,17 @@
 """Verdicts of alerts: whether a finished epoch meets the condition of the catalog's alert.
 
-For a change, the smallest p-value counts, times the number of values; for a share, mean,
-percentile or figure that the catalog names, the end of its one-sided interval. So among epochs
-that do not meet the condition, at most a share 1 - confidence raise an alert, for every metric. The
-share that came back in a week is judged of the devices whose week it is: those of one first week.
+For a change, the values count that stand out at this rate; for a share, mean, percentile or figure
+that the catalog names, the end of its one-sided interval. So among epochs that do not meet the
+condition, at most a share 1 - confidence raise an alert, for every metric. The share that came back
+in a week is judged of the devices whose week it is: those of one first week.
 """
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import compress
 from math import inf
+
+import numpy as np
 
 from hubbub.aggregator.query.answer_types import Compared, MetricDetail
 from hubbub.aggregator.query.derived_answers import compare, figures_of
@@ -19,6 +22,7 @@ from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.query.trends import MEAN, trend
 from hubbub.analysis.answer import OF_NUMBERS
 from hubbub.analysis.funnels_retention_and_rates import Figure
+from hubbub.analysis.uncertainty.intervals import stand_out
 from hubbub.catalog import Metric
 from hubbub.catalog.alerts import Alert
 from hubbub.catalog.values.event_history_kinds import Rate, Retention
@@ -134,10 +138,10 @@ async def with_alert(query: QueryEngine, detail: MetricDetail) -> MetricDetail:
 
 
 def _change_finding(comparison: Compared, confidence: float) -> tuple[list[str], str]:
-    # Without any true change, none with this confidence: by Bonferroni, since the p-values of one
-    # answer depend on each other in unknown ways.
-    changes = comparison.values
-    changed = [change for change in changes if change.p_value * len(changes) <= 1 - confidence]
+    # Without any true change, none with this confidence (Simes 1986).
+    p_values = np.array([change.p_value for change in comparison.values])
+    marked = stand_out(p_values, 1 - confidence).tolist()
+    changed = [*compress(comparison.values, marked)]
     if not changed:
         return [], f"no change since {comparison.before_dates} beyond what chance explains"
     is_of_means = comparison.kind in OF_NUMBERS

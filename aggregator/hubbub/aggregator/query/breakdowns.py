@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import numpy as np
-
 from hubbub.aggregator.query.answer_types import Envelope
 from hubbub.aggregator.query.conservation_law import upstream_reports
 from hubbub.aggregator.query.engine import QueryEngine
@@ -14,9 +12,8 @@ from hubbub.aggregator.query.estimating import EstimateQuery, one_look, percenti
 from hubbub.aggregator.query.metric_answer import notes_of_outside
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
-from hubbub.analysis.comparisons.change import Change, changes
+from hubbub.analysis.comparisons.change import Change, changes_of_all
 from hubbub.analysis.percentiles import Percentile, percentiles_of
-from hubbub.analysis.uncertainty.intervals import stand_out
 from hubbub.bundles import Bundle
 from hubbub.catalog import UNLISTED, Metric, conditions_in
 from hubbub.catalog.experiments import Experiment
@@ -241,18 +238,15 @@ async def breakdown(
 
 def part_rows(answers: Mapping[str, tuple[Answer, Answer | None]]) -> list[PartRow]:
     """Rows of the table, from the answers to each part and to its others, by the part's name."""
-    rows: list[PartRow] = []
-    for name, (answer, others_answer) in answers.items():
-        differences = (
-            changes(others_answer, answer) if others_answer else [None] * len(answer.values)
+    # Marks are over all rows.
+    compared = iter(changes_of_all([(rest, own) for own, rest in answers.values() if rest]))
+    return [
+        _row(name, answer, *pair)
+        for name, (answer, rest) in answers.items()
+        for pair in zip(
+            answer.values, next(compared) if rest else [None] * len(answer.values), strict=True
         )
-        rows += [_row(name, answer, *pair) for pair in zip(answer.values, differences, strict=True)]
-    # The marks first held over each part alone; now they hold over all rows.
-    compared = [place for place, row in enumerate(rows) if row.p_value is not None]
-    stands_out = stand_out(np.array([rows[place].p_value for place in compared], dtype=np.float64))
-    for place, stands in zip(compared, stands_out.tolist(), strict=True):
-        rows[place] = replace(rows[place], stands_out=rows[place].stands_out and stands)
-    return rows
+    ]
 
 
 def _row(part: str, answer: Answer, value: ValueAnswer, other: Change | None) -> PartRow:

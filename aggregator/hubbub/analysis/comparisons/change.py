@@ -111,60 +111,91 @@ class Change:
 
 
 def changes(before: Answer, after: Answer, *, together: bool = False) -> tuple[Change, ...]:
-    """Changes of all values, in the order of the answers.
+    """Changes of all values, in the order of the answers, as by `changes_of_all`."""
+    return changes_of_all([(before, after)], together=together)[0]
 
-    With `together`, the answers' confidence is that of all intervals together (Bonferroni). Raises
-    BadParameter if the answers are to different questions.
+
+def changes_of_all(
+    pairs: Sequence[tuple[Answer, Answer]], *, together: bool = False
+) -> list[tuple[Change, ...]]:
+    """Changes of each pair of answers, before and after, of one confidence.
+
+    Marks, and the places of intervals, are those over the values of all pairs. With `together`, the
+    confidence is that of all intervals together (Bonferroni). Raises BadParameter if two answers
+    are to different questions.
     """
-    names = [value.value for value in before.values]
-    if before.kind != after.kind or names != [value.value for value in after.values]:
-        raise BadParameter("two answers to different questions cannot be compared")
-    units = [
-        1 if answer.kind in OF_NUMBERS else max(answer.reports, 1) for answer in (before, after)
-    ]
-    old = np.array([value.estimate for value in before.values]) / units[0]
-    new = np.array([value.estimate for value in after.values]) / units[1]
-    difference, sides, hidden = new - old, None, None
-    if before.figures and after.figures:
-        sides = _Sides([(before, before.figures), (after, after.figures)])
-        stderr = np.sqrt(sides.variances[0] + sides.variances[1])
-        scores, hidden = _scores_without_change(sides, difference)
-    else:
-        stderr = np.sqrt(_variance(before) + _variance(after))
-        scores = _scores(difference, stderr)
-    p = 2 * ndtr(-np.abs(scores))
+    all_pairs = [_Pair(before, after) for before, after in pairs]
+    if not all_pairs:
+        return []
+    p = np.concatenate([pair.p for pair in all_pairs])
+    confidence = pairs[0][0].confidence
     # An interval with a higher confidence than the marks could contain 0 for a marked value.
-    changed = intervals.stand_out(p, min(intervals.FALSE_DISCOVERY_RATE, 1 - before.confidence))
-    rises = difference >= 0
+    changed = intervals.stand_out(p, min(intervals.FALSE_DISCOVERY_RATE, 1 - confidence))
     if together:
-        reaches = np.full((2, len(p)), intervals.reach_of(before.confidence))
+        ends = np.full((2, len(p)), intervals.reach_of(confidence))
     else:
-        ends = _reaches(p, changed, before.confidence)
+        ends = _reaches(p, changed, confidence)
+    starts = np.cumsum([len(pair.p) for pair in all_pairs])[:-1]
+    return [
+        pair.rows(pair_ends, pair_changed)
+        for pair, pair_ends, pair_changed in zip(
+            all_pairs, np.split(ends, starts, axis=1), np.split(changed, starts), strict=True
+        )
+    ]
+
+
+class _Pair:
+    """Two answers to one question, and the two-sided p-value of each value's difference."""
+
+    def __init__(self, before: Answer, after: Answer) -> None:
+        self.names = [value.value for value in before.values]
+        if before.kind != after.kind or self.names != [value.value for value in after.values]:
+            raise BadParameter("two answers to different questions cannot be compared")
+        self.old, self.new = (
+            np.array([value.estimate for value in answer.values])
+            / (1 if answer.kind in OF_NUMBERS else max(answer.reports, 1))
+            for answer in (before, after)
+        )
+        self.difference = self.new - self.old
+        self.widest = before.span[1] - before.span[0] if before.span else 1.0
+        self.sides: _Sides | None = None
+        self.hidden: tuple[Floats, Floats] | None = None
+        if before.figures and after.figures:
+            self.sides = _Sides([(before, before.figures), (after, after.figures)])
+            self.stderr = np.sqrt(self.sides.variances[0] + self.sides.variances[1])
+            scores, self.hidden = _scores_without_change(self.sides, self.difference)
+        else:
+            self.stderr = np.sqrt(_variance(before) + _variance(after))
+            scores = _scores(self.difference, self.stderr)
+        self.p: Floats = 2 * ndtr(-np.abs(scores))
+
+    def rows(self, ends: Floats, changed: Mask) -> tuple[Change, ...]:
+        """The changes; `ends` are standard errors to the end nearer to 0 and to the other end."""
+        difference, rises = self.difference, self.difference >= 0
         reaches = np.where(rises, ends, ends[::-1])
-    if sides:
-        if hidden:
-            reaches = np.array([reach_of_worth(reach, hidden) for reach in reaches])
-        low, high = _difference_ends(sides, reaches)
-        if changed.any():  # the nearer end is at least one report away from 0
-            least = np.minimum(np.abs(difference), 1 / sides.reports.min())
-            np.maximum(low, least, out=low, where=changed & rises)
-            np.minimum(high, -least, out=high, where=changed & ~rises)
-    else:
-        widest = before.span[1] - before.span[0] if before.span else 1.0
-        low = np.maximum(difference - reaches[0] * stderr, -widest)
-        high = np.minimum(difference + reaches[1] * stderr, widest)
-    return records(
-        Change,
-        names,
-        before=old,
-        after=new,
-        difference=difference,
-        stderr=stderr,
-        low=low,
-        high=high,
-        p_value=p,
-        changed=changed,
-    )
+        if self.sides:
+            if self.hidden:
+                reaches = np.array([reach_of_worth(reach, self.hidden) for reach in reaches])
+            low, high = _difference_ends(self.sides, reaches)
+            if changed.any():  # the nearer end is at least one report away from 0
+                least = np.minimum(np.abs(difference), 1 / self.sides.reports.min())
+                np.maximum(low, least, out=low, where=changed & rises)
+                np.minimum(high, -least, out=high, where=changed & ~rises)
+        else:
+            low = np.maximum(difference - reaches[0] * self.stderr, -self.widest)
+            high = np.minimum(difference + reaches[1] * self.stderr, self.widest)
+        return records(
+            Change,
+            self.names,
+            before=self.old,
+            after=self.new,
+            difference=difference,
+            stderr=self.stderr,
+            low=low,
+            high=high,
+            p_value=self.p,
+            changed=changed,
+        )
 
 
 def _reaches(p: Floats, changed: Mask, confidence: float) -> Floats:

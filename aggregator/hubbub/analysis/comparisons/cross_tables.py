@@ -26,15 +26,13 @@ from hubbub.analysis.comparisons.table_covariance import Summed, table_covarianc
 from hubbub.analysis.estimators.consistency import table_of_parts, tables, weights_for
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.tiers_and_rows import Columns, Tier
-from hubbub.analysis.uncertainty.intervals import fieller, reach_of
+from hubbub.analysis.uncertainty.intervals import fieller, reach_of, stand_out
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.errors.message_words import did_you_mean
 from hubbub.mechanisms.pairs_of_parts import PairedParts
 from hubbub.mechanisms.part_and_cell_names import parts_of
 
-# Chance that any cell is marked although the parts are independent.
-_DOUBT: Final = 0.05
 # A slice below this many standard errors of its share shows no association.
 _SURE: Final = 3.0
 _PAIR: Final = 2
@@ -48,7 +46,7 @@ class Cell:
         slice: the third part's value; "" for two parts.
         within, within_low, within_high: share of its row with the interval, in [0, 1].
         score: number of standard errors above its expectation for independent parts.
-        departs: whether the score is beyond chance, over all cells.
+        departs: whether that is beyond chance, at a false discovery rate of 5% over all cells.
     """
 
     value: str
@@ -352,8 +350,9 @@ def _rows(
         figures = [*shares_within(estimates[number], spread, reach), *judged]
         columns.append(np.array([figure.reshape(-1) for figure in figures]))
     names = request.names if len(request.names) > _PAIR else ([""], *request.names)
-    lines = np.concatenate(columns, axis=1).T.tolist()
-    for (slice_name, row, column), cell, (within, low, high, score, p_value) in zip(
+    *figures, p_values = np.concatenate(columns, axis=1)
+    lines = zip(*(column.tolist() for column in (*figures, stand_out(p_values))), strict=True)
+    for (slice_name, row, column), cell, (within, low, high, score, departs) in zip(
         product(*names), cells, lines, strict=True
     ):
         yield Cell(
@@ -370,7 +369,7 @@ def _rows(
             within_low=low,
             within_high=high,
             score=score,
-            departs=p_value <= _DOUBT / len(cells),
+            departs=departs,
         )
 
 
