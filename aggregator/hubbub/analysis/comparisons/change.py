@@ -16,7 +16,7 @@ from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.families.tiers_and_rows import records
 from hubbub.analysis.uncertainty import intervals
-from hubbub.analysis.uncertainty.tails import equal_chance_ends
+from hubbub.analysis.uncertainty.tails import equal_chance_ends, equal_chance_scores
 from hubbub.analysis.value_estimates import ValueEstimates, lower_ends
 from hubbub.errors import BadParameter
 
@@ -240,6 +240,11 @@ class _Sides:
             (*figures.share_law(reports, repeats), figures.curvature, reports)
             for figures, reports, repeats in self.each
         ]
+        self.laws = [
+            figures.count_law
+            for figures, _, repeats in self.each
+            if figures.count_law and not figures.count_law.dummies and repeats <= 1
+        ]
         columns = np.array(numbers).T[..., None] + np.zeros_like(stderrs)
         further_growth, further_curvature, curvature, self.reports = columns
         self.counts = np.minimum(np.maximum(self.estimates, 0.0), self.reports)
@@ -257,6 +262,9 @@ def _scores_without_change(
     where hardly any report holds a value; skewness and long tails lower the score. Also returns
     the shares of the differences' variances from either side's secret number of dummies, if any.
     """
+    direction = np.copysign(1.0, differences)
+    if len(sides.laws) == len(sides.each) and len({(law.p, law.q) for law in sides.laws}) == 1:
+        return direction * equal_chance_scores(sides.laws, sides.estimates), None
     reports = sides.reports
     share = (sides.estimates[0] + sides.estimates[1]) / (reports[0] + reports[1])
     share = np.minimum(np.maximum(share, 0.0), 1.0)
@@ -267,7 +275,6 @@ def _scores_without_change(
     stderr = np.sqrt(total)
     scores = np.abs(differences) / np.maximum(stderr, _TINY)
     # The third moment of a difference is that of one side less that of the other.
-    direction = np.copysign(1.0, differences)
     tails = [_skew(figures) for figures, _, _ in sides.each]
     if any(tails):
         declines = [[side.skewness_decline * (repeats <= 1)] for side, _, repeats in sides.each]
@@ -335,13 +342,8 @@ def _equivalent_scores(
 def _difference_ends(sides: _Sides, reaches: Floats) -> tuple[Floats, Floats]:
     """Ends of the differences, from the ends of either side."""
     downs, ups = reaches[::-1], reaches
-    laws = [
-        figures.count_law
-        for figures, _, repeats in sides.each
-        if figures.count_law and not figures.count_law.dummies and repeats <= 1
-    ]
-    if len(laws) == len(sides.each):
-        low, high = equal_chance_ends(laws, sides.counts, downs, ups)
+    if len(sides.laws) == len(sides.each):
+        low, high = equal_chance_ends(sides.laws, sides.counts, downs, ups)
     elif not any(figures.count_law and repeats <= 1 for figures, _, repeats in sides.each):
         error = sides.absent, sides.growth, sides.curvature
         tails = [_skew(figures) for figures, _, _ in sides.each]

@@ -214,6 +214,28 @@ def equal_chance_ends(
     return low, high
 
 
+def equal_chance_scores(laws: Sequence[CountLaw], estimates: Floats) -> Floats:
+    """Normal scores, at least 0, of two counts of supports that have one chance, given their sum.
+
+    The score r* of the hypergeometric law, without a correction for whole numbers: as of mid-p. The
+    laws have one p and q; shape (2, values). Source: Pierce and Peters (1992).
+    """
+    n = np.array([[law.reports] for law in laws], dtype=np.float64)
+    supports = n * laws[0].q + estimates * (laws[0].p - laws[0].q)
+    # None and all are as improbable as by mid-p, up to a third more.
+    supports = np.minimum(np.maximum(supports, 0.25), n - 0.25)
+    others, total = n - supports, n.sum(axis=0)
+    chances = supports.sum(axis=0) / total
+    logits, ends = logit(supports / n), logit(chances)
+    deviance = supports * (logits - ends) + n * np.log((others / n) / (1 - chances))
+    score = np.sqrt(np.maximum(2 * deviance.sum(axis=0), _NEAR**2))
+    spread = np.sqrt((supports * others / n).prod(axis=0) / (total * chances * (1 - chances)))
+    apart = np.maximum(np.abs(logits[1] - logits[0]) * spread, _NEAR**2)
+    is_far = score > 10 * _NEAR
+    answer: Floats = score + np.log(np.where(is_far, apart / score, 1.0)) / score
+    return np.maximum(answer, 0.0)
+
+
 # From this variance on, of the supports of what nobody holds, a normal score of 5 is worth 4.97.
 _MANY: Final = 10_000
 # Scores past this are told from each other by their order alone.
