@@ -21,6 +21,7 @@ from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.projective_geometry import Incidence
 from hubbub.mechanisms.wave import SquareWave
 from tests.statistics.test_real_sizes import SeededBits
+from tests.unit.test_poisoning import BUILD, BUILT, VALUES
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
@@ -53,6 +54,18 @@ def test_a_million_values_read_back_exactly_what_one_report_supports(name: str) 
     others = np.delete(values, value)
     # The others' mean: each is within sigma of 0, and so is any average of them.
     assert abs(others.mean()) < 5.2 * math.sqrt(mechanism.variance(0, 2000))
+
+
+@pytest.mark.parametrize("name", ["rr", "rappor.basic", "long.unary", "mean.table", "privset"])
+def test_without_reports_every_end_is_a_number(name: str) -> None:
+    mechanism = BUILD[name](**BUILT[name])
+    names = [str(value) for value in range(2 if name == "rr" else VALUES)]
+    answered = answer(
+        mechanism,
+        Totals(cells=[0] * mechanism.layout.size, reports=0),
+        None if mechanism.FAMILY == "mean" else names,
+    )
+    assert np.isfinite([(row.low, row.high) for row in answered.values]).all()
 
 
 def test_a_geometry_numbers_its_points_without_gaps() -> None:

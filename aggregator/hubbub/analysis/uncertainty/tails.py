@@ -261,7 +261,7 @@ def pure_tail(channel: Pure, reports: int, totals: Totals | None = None) -> Tail
     if totals and (totals.value_law or totals.dummies):
         return _padded_tail(q, totals)
     mean, variance = reports * q, reports * q * (1 - q)
-    if variance > _MANY:
+    if not 0 < variance <= _MANY:
         return None
     deviation = np.sqrt(variance)
     lowest, highest = int(mean), int(mean + (_FAR + 2) * deviation) + 12
@@ -290,7 +290,7 @@ def _padded_tail(q: float, totals: Totals) -> Tail | None:
     variance = float(law @ (np.arange(len(law)) - mean) ** 2)
     binomials = (totals.reports, q), (round(totals.evenly()), share)
     variance += sum(trials * chance * (1 - chance) for trials, chance in binomials)
-    if variance > _MANY and not totals.value_law:
+    if not (0 < variance <= _MANY or totals.value_law):
         return None
     for trials, chance in binomials:
         numbers = likely(trials, chance, _MIN_CHANCE**3)
@@ -325,7 +325,7 @@ def repeated_tail(
     `lied` is the probability that a device's permanent bit is set nevertheless; `show_chance` and
     `lie` are the probabilities that a report supports the value if it is set, and if it is not.
     """
-    if devices * lied * (1 - lied) > _MANY:
+    if not 0 < devices * lied * (1 - lied) <= _MANY:
         return None
     of_device = repeats * (lied * show_chance + (1 - lied) * lie)
     fresh = lied * show_chance * (1 - show_chance) + (1 - lied) * lie * (1 - lie)
@@ -353,7 +353,7 @@ def sum_tail(chances: Floats, outputs: Floats, reports: int) -> Tail | None:
     """
     deviations = outputs - chances @ outputs
     square = float(chances @ deviations**2)
-    if float(chances @ deviations**4) <= _PEAKED * reports * square**2:
+    if not reports or float(chances @ deviations**4) <= _PEAKED * reports * square**2:
         return None
     turn = -2j * np.pi * np.fft.rfftfreq(_POINTS, 1 / _PER_SCORE)
     of_report = np.exp(np.outer(turn, deviations / np.sqrt(reports * square))) @ chances
