@@ -67,6 +67,9 @@ def test_an_experiment_is_the_same_from_every_face(address: str, capsys: Capture
     for sentence in (*lines, by_http["sizes"]):
         assert sentence in output
         assert sentence in answer._repr_html_()
+    saved = rows["saved", "share of yes"]
+    assert saved["of_share"]
+    assert f"{100 * saved['difference']:+.2f}" in output  # in points, as in its sentence
     refused = refusal_of(capsys, "experiment", "saved", "--url", address)
     assert '"saved" is a metric; ask for its experiment, "new_menu"' in refused
 
@@ -100,6 +103,9 @@ def test_the_page_shows_effects_sizes_and_a_verdict(
         page = watched.open(f"{address}/metric?name=saved")
         expect(section.locator("svg")).to_contain_text("in percentage points")
         expect(section).to_contain_text("saved, share of yes: no effect of new shown")
+        results = web.get(f"{address}/v1/experiments/new_menu").json()["values"]
+        [points] = [f"{100 * row['difference']:+.2f}" for row in results if row["of_share"]]
+        expect(section.locator("tbody")).to_contain_text(points)
         expect(section).not_to_contain_text("took, p50:")
         expect(page.locator("#broken")).to_contain_text("by arm are valid for one look")
         if width > 390:

@@ -117,7 +117,7 @@ def test_without_epochs_every_selection_is_empty() -> None:
         ("1" * 9, "", "write 7, 12h, 7d or 4w"),
         ("", "tomorrow", "2026-11-01..2026-11-07"),
         ("", "9..1", "end before they begin: swap the ends$"),
-        ("", "1..", "write newest, closed, all"),
+        ("", "1..", '^epochs "1.." lack an end: write both'),
         ("", "yestreday", '; did you mean "yesterday"'),
         ("", "2026-11-01..yestreday", '; did you mean "yesterday"'),
         ("", "x" * 5000, "xxx..."),

@@ -323,6 +323,7 @@ def title(column: Column, question: QueryName, answer: Document) -> str:
 def cell(column: Column, row: Row, *, of_means: bool) -> str:
     """The text of a cell; empty if the figure does not apply, "?" if it is unknown."""
     values = [row.get(field) for field in column.fields]
+    of_means = of_means or row.get("of_share") is False  # an experiment has rows of both
     if values[0] is None:
         return _UNKNOWN.get(column.unit, "")
     of_number = column.unit == "number" or (of_means and column.unit in _OF_NUMBERS)

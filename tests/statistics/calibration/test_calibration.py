@@ -88,6 +88,7 @@ COUNTED = {
     "arms",
     "arm",
     "measure",
+    "of_share",
     "unanswered",
     "metric",
     "description",

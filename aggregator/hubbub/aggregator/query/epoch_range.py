@@ -97,6 +97,10 @@ def _epochs_until_now(text: str, length: str, now: float) -> tuple[int, int]:
 
 def _range(text: str, length: str, now: float) -> tuple[int, int]:
     begin, dots, end = text.strip().partition("..")
+    if dots and not (begin and end):
+        raise BadParameter(
+            f'epochs "{_shorten(text)}" lack an end: write both, as in 2026-11-01..2026-11-07'
+        )
     start, stop = _named_ends(begin, length, now)
     if dots:
         stop = _named_ends(end, length, now)[1]

@@ -287,13 +287,13 @@ async def _arms_of(query: QueryEngine, metric: Metric, experiment: Experiment) -
 
 
 def _row_of(metric: Metric, arm: str, effect: Effect) -> EffectRow:
-    unit = "" if effect.measure.startswith("share ") else metric.unit
+    unit = "" if effect.of_share else metric.unit
     verdict = _verdict(arm, effect, unit)
     return EffectRow(metric=metric.name, arm=arm, unit=unit, verdict=verdict, **asdict(effect))
 
 
 def _verdict(arm: str, effect: Effect, unit: str) -> str:
-    scale, unit = (100, "points") if effect.measure.startswith("share ") else (1, unit)
+    scale, unit = (100, "points") if effect.of_share else (1, unit)
     low, high = scale * effect.low, scale * effect.high
     error = error_of(low, high)
     unit = f" {unit}" if unit else ""

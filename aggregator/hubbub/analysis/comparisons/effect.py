@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 from scipy.special import ndtri
 
-from hubbub.analysis.answer import CONFIDENCE, Answer
+from hubbub.analysis.answer import CONFIDENCE, OF_NUMBERS, Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.change import changes
 from hubbub.analysis.percentiles import (
@@ -58,6 +58,7 @@ class Effect:
     Args:
         measure: "share of VALUE", "mean", "mean of COORDINATE", or a percentile as "p50"; of a
             funnel "share from STEP to STEP", of a rate "EVENT per EVENT".
+        of_share: whether that is a share, and not a number in the metric's unit.
         difference: measured minus control.
         low, high: of the population's difference; valid at every look, for all rows together.
         shown: whether the interval excludes 0.
@@ -69,6 +70,7 @@ class Effect:
     """
 
     measure: str
+    of_share: bool
     control: float
     measured: float
     difference: float
@@ -166,6 +168,10 @@ def _detectable(halves: Floats, reach: float, growth: Callable[[Floats], Floats]
 def effects(control: ArmEstimate, other: ArmEstimate, confidence: float) -> list[Effect]:
     """Differences of bounded measures between two arms, whose `effect_confidence` is given."""
     rows, reach = list(_differences(control, other, confidence)), reach_of(confidence)
+    answer = control.answer
+    of_share = not control.ranks and (
+        answer.kind not in OF_NUMBERS if answer else control.most == 1
+    )
     halves = np.array([(high - low) / 2 for _, _, _, (_, low, high), _ in rows])
     before, after = control.answer, other.answer
     if before and after and (before.figures or before.place) and not control.ranks:
@@ -184,6 +190,7 @@ def effects(control: ArmEstimate, other: ArmEstimate, confidence: float) -> list
     return [
         Effect(
             measure=measure,
+            of_share=of_share,
             control=before,
             measured=after,
             difference=difference,

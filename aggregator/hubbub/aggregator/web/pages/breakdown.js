@@ -54,7 +54,9 @@ async function show(answer) {
   const marked = answer.values.filter((value) => value.stands_out).length;
   const summary = marked
     ? `${count(marked)} of ${count(answer.values.length)} differ from all others beyond chance; pale bars do not.`
-    : "No part differs from all others beyond chance.";
+    : answer.values.some((value) => value.p_value !== null)
+      ? "No part differs from all others beyond chance."
+      : "No part has others to compare with.";
   const values = answer.values.filter((value) => value.stands_out || !answer.folded);
   const leftOut = answer.values.length - values.length;
   const leftOutText = leftOut ? ` Left out: ${several(leftOut, "range")} that ${leftOut === 1 ? "does" : "do"} not.` : "";

@@ -23,7 +23,7 @@ export async function showExperiment({ name, experiment, unit }, { confidence })
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of effects" }, table),
   );
   if (!rows.length) return;
-  const shares = rows[0].measure.startsWith("share");
+  const shares = rows[0].of_share;
   const drawn = rows.map((row) => ({
     value: `${row.arm}: ${row.measure}`,
     estimate: row.difference,

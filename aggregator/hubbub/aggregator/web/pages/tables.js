@@ -68,6 +68,7 @@ const isOfMeans = (question, answer) =>
 
 function cell(column, row, areMeans) {
   const [first, last] = [row[column.field], row[column.to]];
+  areMeans ||= row.of_share === false; // an experiment has rows of both
   if (first === null) return UNKNOWN[column.unit] ?? "";
   const own = row.stderr ?? errorOf(column.field === "number" ? { low: row.number_low, high: row.number_high } : row);
   // Reports are whole numbers, unless their error is less than one of them.
