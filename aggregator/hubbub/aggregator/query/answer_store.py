@@ -13,7 +13,7 @@ so that none is a mixture of two.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from hubbub.aggregator.query.answer_types import Estimated, Shuffled
@@ -46,8 +46,7 @@ class AnswerStore:
     async def find(self, metric: str, range_: str, version: str) -> Estimated | None:
         """The complete answer of exactly this version; None otherwise."""
         key = _key(metric, range_)
-        current = await self._server.ask("HGET", key, "version")
-        if current is None or _text(current) != version:
+        if await self._server.ask("HGET", key, "version") != _json(version):
             return None
         entry = self._read.get(key)
         if entry and entry[0] == version:
@@ -62,16 +61,19 @@ class AnswerStore:
 
     async def keep(self, answer: Estimated, range_: str, version: str, stored_at: str) -> None:
         """Stores an answer made at this time, replacing the current one."""
-        key = _key(answer.metric, range_)
-        document = {"version": version, "written": stored_at, **asdict(answer)}
-        pairs = [part for name, value in document.items() for part in (name, _json(value))]
+        # A tenth of the time of json, which stops this loop for 0.1 s where values are 5,000.
+        from pydantic_core import to_json  # noqa: PLC0415 not with `hubbub simulate`
+
+        key, document = _key(answer.metric, range_), {"version": version, "written": stored_at}
+        document |= {field.name: getattr(answer, field.name) for field in fields(answer)}
+        pairs = [part for name, value in document.items() for part in (name, to_json(value))]
         await self._server.execute([("HSET", key, *pairs), ("EXPIRE", key, _SECONDS)])
 
     async def confirm(self, metric: str, range_: str, version: str, stored_at: str) -> bool:
         """Records that the stored answer is still right; False if it has another version."""
         key = _key(metric, range_)
         stored_version, written_at = await self._server.ask("HMGET", key, "version", "written")
-        if not (stored_version and written_at and _text(stored_version) == version):
+        if not written_at or stored_version != _json(version):
             return False
         await self._server.execute(
             [("HSET", key, "written", _json(stored_at)), ("EXPIRE", key, _SECONDS)]
@@ -146,12 +148,5 @@ def _key(metric: str, range_: str) -> str:
     return f"{_INDEX}:{metric}:{range_}"
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _text(raw: bytes) -> str:
-    try:
-        return str(json.loads(raw))
-    except ValueError:
-        return ""
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
