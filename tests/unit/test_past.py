@@ -360,9 +360,7 @@ def test_mistakes_in_metrics_of_events_are_named(more: str, epoch: str, problem:
 
 
 def test_an_error_of_a_rate_names_only_written_fields() -> None:
-    with pytest.raises(
-        CatalogInvalid, match="grr is for a single value, not for a rate"
-    ) as refused:
+    with pytest.raises(CatalogInvalid, match="for a single value, not for a rate") as refused:
         catalog_of(CATALOG + _table("it", RATE))
     assert "max_length" not in str(refused.value)
 
@@ -373,6 +371,7 @@ def test_limits_and_mechanisms_of_other_values_are_refused(tmp_path: Path) -> No
         (CATALOG + funnel.replace("_epoch = 1", "_epoch = 2"), "reports_per_epoch must be 1"),
         (catalog_toml(funnel, cover=True), "cannot be combined with cover"),
         (CATALOG + _table("it", FUNNEL, mechanism="privset"), "privset"),
+        (CATALOG + _table("it", RETENTION).replace('epoch = "day"', ""), 'write epoch = "week"'),
     ):
         path.write_text(text)
         with pytest.raises(CatalogInvalid, match=problem):

@@ -54,6 +54,9 @@ class PastKind(ValueKind):
     NOT_ITS: ClassVar[Mapping[str, str]] = _NOT_ITS
 
     def spelled(self, table: dict[str, Any], complain: Complain) -> dict[str, Any]:
+        if self.EPOCH and "epoch" not in table:
+            complain("epoch", f'is missing; write epoch = "{self.EPOCH}"')
+            table = {**table, "epoch": self.EPOCH}
         if self.FIELD is None:
             return {**table, "values": [*self.base_values(None)]}
         name, entry = self.FIELD
@@ -196,12 +199,8 @@ class Activity(PastKind):
 
 def _is_first(length: str, day: int, reported: Collection[int]) -> bool:
     """Returns whether no reported day is in the same epoch of this length."""
-    epoch = _epoch_of(day, length)
-    return all(_epoch_of(other, length) != epoch for other in reported)
-
-
-def _epoch_of(day: int, length: str) -> int:
-    return epoch_at(epoch_start(day, "day"), length)
+    own, *others = (epoch_at(epoch_start(date, "day"), length) for date in (day, *reported))
+    return own not in others
 
 
 class Retention(PastKind):
