@@ -100,8 +100,8 @@ def write_certificates(
             key, certificate = _certify(role, dialled, authority, signing)
             _write_key(folder / f"{role}.key", key)
             (folder / f"{role}.pem").write_bytes(certificate.public_bytes(_PEM))
-        for target in folders:
-            (target / "ca.pem").write_bytes(pem)
+        for target in folders:  # last: who finds it finds all
+            replace_file(target / "ca.pem", pem)
 
 
 def renew_certificates(
