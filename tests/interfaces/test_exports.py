@@ -216,7 +216,7 @@ async def test_a_failing_webhook_is_tried_again_and_logged(
             assert await EpochPublisher(query, [hook]).publish_closed() == epochs
         assert len(Hook.calls) == 10
     messages = [record.getMessage() for record in caplog.records]
-    again = "the alarm of shape, 2024-10-06, was not sent and will be sent again: the webhook"
+    again = "the alert of shape, 2024-10-06, was not sent and will be sent again: the webhook"
     refused = f"{again} does not answer: [Errno 111] Connection refused"
     away = "could not be published and will be tried again; the first: "
     assert messages[0] == refused

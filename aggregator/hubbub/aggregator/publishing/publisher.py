@@ -346,15 +346,15 @@ class AlertPublisher:
         if not await self._webhook.wants(name, epoch, date):
             return False
         try:
-            alarm = await judge(self._query, metric, epoch)
-            if alarm is None or not alarm.fired:
+            verdict = await judge(self._query, metric, epoch)
+            if verdict is None or not verdict.fired:
                 await self._webhook.pass_over(f"{name}:{epoch}")
                 return False
-            document = {"id": f"{name}:{epoch}", "kind": "alert", **asdict(alarm)}
+            document = {"id": f"{name}:{epoch}", "kind": "alert", **asdict(verdict)}
             await self._webhook.take(Closed(metric=metric.name, date=date, document=document))
         except (OSError, TotalsUnreadable) as error:
             _log.warning(
-                "the alarm of %s, %s, was not sent and will be sent again: %s",
+                "the alert of %s, %s, was not sent and will be sent again: %s",
                 metric.name,
                 date,
                 error,
