@@ -531,7 +531,7 @@ def test_the_promise_of_a_crowd_is_explained_with_and_without_trust(capsys: Capt
     arguments = ["privacy", "crowd", "--reports", "100000", "--local-epsilon", "7"]
     shuffled, together = output_of(capsys, *arguments, "--values", "16").strip().splitlines()[-2:]
     assert "to someone who sees the shuffled reports (except with probability 1e-08)" in shuffled
-    assert "19.3 percentage points" in shuffled
+    assert "19.32 percentage points" in shuffled
     assert "if the shuffler and the aggregator work together against them" in together
     assert "a factor of 1,097" in together
     assert "--values 1 is outside [2, 16777216]" in refusal_of(capsys, *arguments, "--values", "1")
