@@ -12,6 +12,7 @@ from pyarrow import parquet
 import hubbub.notebook
 from hubbub.cli.main import main
 from hubbub.errors.message_words import at_most
+from tests.interfaces.browser import Watched
 from tests.interfaces.running_aggregator import DAYS, STRINGS, House
 from tests.support import web
 from tests.support.commands import Capture, document_of, output_of, refusal_of
@@ -67,6 +68,14 @@ def test_a_guarantee_is_one_figure_in_every_face(home: House, metric: str, capsy
     output = output_of(capsys, "privacy", "card", catalog)
     assert f"{metric}, shuffled: {promised['rests_on']}" in output
     assert re.search(rf"{metric} .* {epsilon} ", output)
+
+
+def test_the_page_rounds_bounds_up_as_the_command_line_does(home: House, watched: Watched) -> None:
+    page = watched.open(f"{home.page}/metric?name=theme")
+    script = "(a) => import('/static/shell.js').then(({ atMost }) => atMost(...a))"
+    for bound in (0.1 + 0.2, 2.7181, 0.013001, 4.0):
+        assert page.evaluate(script, [bound, 3]) == at_most(bound, ".3g")
+        assert page.evaluate(script, [bound]) == at_most(bound, ".3f")
 
 
 def test_means_have_unit_range_and_a_note_on_their_limits(home: House, capsys: Capture) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hubbub.cli.main import main
+from hubbub.errors.message_words import at_least, at_most
 from tests.conftest import CATALOG
 from tests.support.catalogs import metric_toml
 from tests.support.commands import Capture, document_of, output_of, refusal_of
@@ -29,18 +30,8 @@ def catalog(tmp_path: Path) -> str:
 
 
 def test_the_attack_measures_every_metric_against_its_bound(catalog: str, capsys: Capture) -> None:
-    arguments = [
-        "plan",
-        "attack",
-        catalog,
-        "--fake",
-        "0.1",
-        "--simulate",
-        "3000",
-        "--format",
-        "json",
-    ]
-    rows = document_of(capsys, *arguments)
+    arguments = ["plan", "attack", catalog, "--fake", "0.1", "--simulate", "3000"]
+    rows = document_of(capsys, *arguments, "--format", "json")
     assert [row["metric"] for row in rows] == ["theme", "crashed", "editor", "homepage", "hours"]
     for row in rows:
         assert row["worth"] > 1
@@ -50,8 +41,14 @@ def test_the_attack_measures_every_metric_against_its_bound(catalog: str, capsys
 
 
 def test_plan_attack_names_the_fakes_that_each_change_takes(catalog: str, capsys: Capture) -> None:
-    out = output_of(capsys, "plan", "attack", catalog, "--metric", "theme", "--targets", "2")
-    assert "theme" in out
+    words = "plan", "attack", catalog, "--metric", "theme"
+    out = output_of(capsys, *words)
+    [row] = document_of(capsys, *words, "--format", "json")
+    gain, takes = (
+        at_most(100 * row["gain"], "+.2f"),
+        at_least(100 * row["fake_for_1_percent"], ".3f"),
+    )
+    assert re.search(rf"theme .* {at_most(row['worth'], '.2f')} +{re.escape(gain)}% +{takes}%", out)
     assert "1% takes: share of fake reports that adds 1%" in out
     assert "crashed" not in out
 
@@ -77,6 +74,23 @@ def test_with_tokens_accounts_limit_the_effect_of_fakes(tmp_path: Path, capsys: 
     source.write_text(CATALOG)
     assert main(arguments) == 2
     assert "--accounts limits nothing, since the catalog has no tokens" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "name", "form"),
+    [
+        ("--values 16 --reports 1e5 --error 0.01", "epsilon", ".3f"),
+        ("central --values 16 --reports 20000 --epsilon 1", "epsilon_central", ".3f"),
+        ("model logistic --features 6", "shuffled_epsilon", ".3g"),
+    ],
+)
+def test_no_bound_is_printed_below_what_is_computed(
+    typed: str, name: str, form: str, capsys: Capture
+) -> None:
+    words = ["plan", *typed.split()]
+    output = output_of(capsys, *words)
+    for row in document_of(capsys, *words, "--format", "json")["rows"]:
+        assert f" {at_most(row[name], form)} " in output.replace("\n", " ")
 
 
 @pytest.mark.parametrize("wrong", [["--set", "1", "1"], ["--set", "40", "50"], ["--parts", "3"]])

@@ -125,7 +125,7 @@ def test_a_catalog_above_the_cap_is_refused_with_the_sum_and_the_remedy() -> Non
         _read("central_epsilon_per_year = 35", "one", "other")
     text = str(caught.value)
     assert 'field "central_epsilon_per_year": all crowds together can reveal 5' in text
-    assert "above the cap of 35 (one 31.89, other 31.89 by itself)" in text
+    assert "above the cap of 35 (one 31.9, other 31.9 by itself)" in text
     assert "choose longer epochs, or raise the cap" in text
     # With a limit for life of twenty reports each, both are far below it.
     limited = _text("central_epsilon_per_year = 35", "one", "other")

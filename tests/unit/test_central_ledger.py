@@ -1,6 +1,7 @@
 """Both promises of a metric in a crowd: what the device counts of each, stops at, and shows."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +19,7 @@ from hubbub.client.state.consent import Consent, agreed
 from hubbub.client.state.state_witness import StateMoment
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.errors.message_words import at_least, at_most
 from hubbub.keys.opening_key_files import new_periods
 from hubbub.privacy.card import card, metric_card
 from hubbub.privacy.crowd_guarantees import smallest_crowd
@@ -40,7 +42,7 @@ CATALOG = catalog_toml(
         lifetime_epsilon=500.0,
         lifetime_central_epsilon=3.5,
     ),
-    metric_toml("alone", mechanism="grr", epsilon=0.5, values=["no", "yes", "maybe"]),
+    metric_toml("alone", mechanism="grr", epsilon=0.50006, values=["no", "yes", "maybe"]),
 )
 TODAY = int(now()) // DAY
 
@@ -92,6 +94,8 @@ def test_a_device_counts_local_and_central_loss_and_stops_at_either_limit(
     output = capsys.readouterr().out
     assert "work together against you" in output.replace("\n", " ")
     assert "depends only on this device" in output
+    left = at_least(alone.lifetime_epsilon - alone.spent, ".3f")
+    assert re.search(rf"alone .* {at_most(alone.spent, '.3f')} +50 +{left}", output)
     in_json = {metric["name"]: metric for metric in ledger._json(view, [])["metrics"]}
     assert in_json["crowded"]["central"] == 3.0
 

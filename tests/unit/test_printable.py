@@ -14,7 +14,7 @@ from hubbub.aggregator.exported_files import inert, to_csv
 from hubbub.cli.commands import rappor
 from hubbub.cli.main import main
 from hubbub.cli.terminal import output
-from hubbub.errors.message_words import visible, visible_lines
+from hubbub.errors.message_words import at_least, at_most, visible, visible_lines
 from tests.conftest import CATALOG
 from tests.support.commands import Capture, refusal_of
 
@@ -29,6 +29,20 @@ def test_invisible_and_control_characters_are_escaped_and_others_unchanged() -> 
     for harmless in ("größer", "日本語", "עברית", "\U0001f600", "a b", r"\u0041"):
         assert visible(harmless) == harmless
     assert visible_lines("a\n\tb\x1b") == "a\n\\u0009b\\u001b"
+
+
+def test_bounds_are_rounded_to_their_safe_side_and_chances_are_never_certain() -> None:
+    for bound, form, down, up in (
+        (0.1 + 0.2, ".1f", "0.3", "0.3"),
+        (2.7182, ".1f", "2.7", "2.8"),
+        (1.0986, ".3g", "1.09", "1.1"),
+        (0.0, ".3f", "0.000", "0.000"),
+        (float("inf"), ".3f", "inf", "inf"),
+    ):
+        assert (at_least(bound, form), at_most(bound, form)) == (down, up)
+    meanings = [("a", 1 - 4e-4), ("b", 3e-4), ("c", 0.0)]
+    shown = "a more than 99.9%, b less than 0.1%, c 0.0%, or 2 others"
+    assert output.likeliest(meanings, 2) == shown
 
 
 def test_json_stays_the_same_json() -> None:

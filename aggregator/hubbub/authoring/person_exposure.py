@@ -15,7 +15,7 @@ from hubbub.catalog.epochs_and_periods import days_at_most, epochs_within, spans
 from hubbub.catalog.limits_and_budgets import SPANS, Caps
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.model_metric import judging
-from hubbub.errors.message_words import nats
+from hubbub.errors.message_words import at_most, nats
 from hubbub.mechanisms.even_lies import even_lies
 
 if TYPE_CHECKING:
@@ -102,7 +102,9 @@ def over_central_cap(metrics: Iterable[Metric], caps: Caps) -> Iterator[tuple[st
         return
     total = spent_of(caps, sum(costs.values()))
     largest = sorted(costs.items(), key=lambda cost: -cost[1])[:5]
-    most = ", ".join(f"{name} {spent_of(caps, amount):.4g}" for name, amount in largest if amount)
+    most = ", ".join(
+        f"{name} {at_most(spent_of(caps, amount), '.4g')}" for name, amount in largest if amount
+    )
     yield (
         "central_epsilon_per_year",
         (

@@ -11,6 +11,7 @@ from hubbub.catalog.crowds.crowd import DEVICES, NOISE
 from hubbub.catalog.crowds.gaussian_privacy import LEFT_OUT, delta_of_mu, mu_of_pure
 from hubbub.catalog.crowds.noise_dummies import can_seal
 from hubbub.errors import BadParameter
+from hubbub.errors.message_words import at_most
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.fewest_dummies import best_dummies, best_noise, wins
 from hubbub.privacy.many_epochs import composed_epsilon, largest_local_together
@@ -151,11 +152,14 @@ def what_decides(
         text = f"devices randomize more than a central epsilon of {promise.epsilon:g} needs, since"
         if local > promise.max_local_epsilon - _GRAIN:
             return (
-                f"{text} a report may reveal {local:.4g} at most; with a larger max_local_epsilon "
-                "errors are smaller"
+                f"{text} a report may reveal {at_most(local, '.4g')} at most; with a larger "
+                "max_local_epsilon errors are smaller"
             )
         if not coarse and total_epsilon * (1 + _GRAIN / local) < _KEPT_SHARE * promise.epsilon:
-            return f"{text} epsilon is {local:.4g}; with a larger one, or none, errors are smaller"
+            return (
+                f"{text} epsilon is {at_most(local, '.4g')}; with a larger one, or none, errors "
+                "are smaller"
+            )
     if local > _ALONE * promise.epsilon / promise.epochs:
         return ""
     # From where on a report may say twice as much, or what is allowed.

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import ROUND_CEILING, Decimal, localcontext
 from importlib.util import find_spec
+from math import copysign
 from typing import Any, Final
 
 from hubbub.errors import MissingDependency
@@ -33,8 +34,13 @@ def nats(loss: float, digits: int = 4) -> str:
 def at_most(bound: float, form: str) -> str:
     """The text of a bound in a format with e, f or g: rounded up, except for errors of floats."""
     with localcontext(rounding=ROUND_CEILING):
-        digits = format(Decimal(bound * (1 - 1e-12)), form)
+        digits = format(Decimal(bound * (1 - copysign(1e-12, bound))), form)
     return format(float(digits), form)
+
+
+def at_least(bound: float, form: str) -> str:
+    """The text of a bound of 0 or more, as `at_most`, but rounded down."""
+    return at_most(-bound, form).removeprefix("-")
 
 
 def similar(name: Any, names: Iterable[str]) -> str:

@@ -150,7 +150,8 @@ def show_answers(answers: Mapping[str, MetricAnswer]) -> None:
         rests = (
             "Alone, a person trusts nobody. In a crowd, a person trusts the shuffler to release "
             "reports together and to hide who sent which; if it colluded with the aggregator, "
-            f"{BOTH_WAYS[0].crowd} would reveal epsilon {crowd.report_loss:.3g} about that person."
+            f"{BOTH_WAYS[0].crowd} would reveal epsilon {at_most(crowd.report_loss, '.3g')} "
+            "about that person."
         )
         say(f"{paragraph(rests)}\n")
 
@@ -181,9 +182,10 @@ def _show_both(
         spare=(0, 0, 1, 0, 1, 0),
     )
     for way, answer in (("alone", alone_answer), ("in a crowd", crowd_answer)):
-        epsilon = f"epsilon {answer.metric.report_loss:.3g}"
+        epsilon = f"epsilon {at_most(answer.metric.report_loss, '.3g')}"
         if answer.metric.central and answer.document:
-            epsilon = f"central epsilon {answer.document['shuffled']['epsilon']:.2g}"
+            central = answer.document["shuffled"]["epsilon"]
+            epsilon = f"central epsilon {at_most(central, '.2g')}"
         detected = sum(row["detected"] for row in answer.rows)
         say(
             f"  {way + ':':11} {detected:3,} of {len(answer.rows)} values stand out, "

@@ -23,7 +23,7 @@ aggregator = "Example Ltd, Dublin"
 """
 LIE_SELDOM = 'mechanism = "grr"\nepsilon = 4.0'
 LIE_OFTEN = 'mechanism = "grr"\nepsilon = 1.0'
-STAYS = 'mechanism = "long.grr"\nepsilon = 1.0\npermanent_epsilon = 2.0'
+STAYS = 'mechanism = "long.grr"\nepsilon = 1.001\npermanent_epsilon = 2.0'
 BITS = 'mechanism = "unary.oue"\nepsilon = 1.0'
 THEMES, LETTERS = ["light", "dark", "system"], ["a", "b", "dark"]
 QUESTION = ("One of many", ["a", "b", "c", "d"], 1, BITS)

@@ -61,7 +61,7 @@ def test_a_person_sees_what_was_spent_and_who_runs_what(
     region = page.get_by_role("region", name="What leaves this device")
     expect(region.get_by_role("switch", name="Send randomized answers")).to_be_checked()
     assert _row(page, "Colour theme") == ["4", "4 of 1,000", "1 of 1"]
-    assert _row(page, "A value that stays") == ["1", "0 of 1,000", "0 of 3"]
+    assert _row(page, "A value that stays") == ["1.01", "0 of 1,000", "0 of 3"]
     expect(region.get_by_role("columnheader")).to_have_count(4)
     for who in ("Example Foundation, Oslo", "Example Ltd, Dublin"):
         expect(region.get_by_text(who)).to_be_visible()

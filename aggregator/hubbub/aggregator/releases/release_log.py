@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from hubbub.aggregator.text_rules import check_words, mended
 from hubbub.errors import BadParameter, BudgetExhausted
+from hubbub.errors.message_words import at_least
 from hubbub.mechanisms import is_number
 from hubbub.privacy.central_releases import Released
 from hubbub.runtime.redis.command_sender import RedisServer, lua, script
@@ -195,8 +196,9 @@ class Entries:
         for before, cost, most in zip(used, costs, allowance, strict=True):
             if not before + cost <= most * (1 + _ROUNDING):
                 raise BudgetExhausted(
-                    f'purpose "{entry.purpose}" has epsilon {max(allowance[0] - used[0], 0):.6g} '
-                    f"and delta {max(allowance[1] - used[1], 0):.3g} left in {entry.year}, and "
+                    f'purpose "{entry.purpose}" has epsilon '
+                    f"{at_least(max(allowance[0] - used[0], 0), '.6g')} and delta "
+                    f"{at_least(max(allowance[1] - used[1], 0), '.3g')} left in {entry.year}, and "
                     f"this release costs {entry.epsilon:g} and {entry.delta:g}; wait for the next "
                     "year, use another purpose, or have the budget changed in the catalog"
                 )

@@ -30,6 +30,7 @@ from hubbub.catalog import Metric
 from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.catalog.models.model_metric import evaluation_report, judging
 from hubbub.errors import HubbubError, ProofFailed
+from hubbub.errors.message_words import at_least, at_most
 from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability, random_bits
 from hubbub.mechanisms.probability import DIGITS
 from hubbub.mechanisms.vector_codes import VectorCodes
@@ -328,7 +329,7 @@ def _attack_reports(
 def _attack_check(metric: Metric, kind: str, result: Attacked, claim: float) -> Check:
     lower = max(result.lower, 0.0)
     text = (
-        f"shows at least {lower:.3f} of {claim:.3f} claimed "
+        f"shows at least {at_least(lower, '.3f')} of {at_most(claim, '.3f')} claimed "
         f"(if all of it were spent, these draws would show about {max(result.reach, 0):.3f}); "
         f"by {result.event}"
     )

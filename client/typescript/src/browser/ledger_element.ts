@@ -280,7 +280,7 @@ function show(
   const lines = [
     crowdsInYear !== null &&
       crowdsCap !== null &&
-      filled(words.crowds, say.number(crowdsInYear), say.number(crowdsCap)),
+      filled(words.crowds, say.atMost(crowdsInYear), say.atMost(crowdsCap)),
     issuer && filled(words.issuer, issuer),
     runs && filled(words.shuffler, runs.shuffler),
     runs && filled(words.aggregator, runs.aggregator),
@@ -319,7 +319,7 @@ function row(metric: MetricView, words: LedgerWords, say: Saying): HTMLElement {
   const { epsilon, spent, lifetimeEpsilon, central, lifetimeCentralEpsilon, sampling } = metric;
   const promiseText = promise(metric, words, say);
   const amountOfLimit = (amount: number, limit: number) =>
-    filled(words.of, say.number(amount), say.number(limit));
+    filled(words.of, say.atMost(amount), say.atMost(limit));
   const localAmount = amountOfLimit(spent, lifetimeEpsilon);
   const amounts =
     lifetimeCentralEpsilon === null
@@ -373,9 +373,9 @@ function countedRows(
  */
 function promise(metric: MetricView, words: LedgerWords, say: Saying): string {
   const { epsilon, centralEpsilon, delta, centralDays } = metric;
-  const localEpsilon = say.number(epsilon);
+  const localEpsilon = say.atMost(epsilon);
   if (centralEpsilon === null || delta === null) return localEpsilon;
-  const figures = [localEpsilon, say.number(centralEpsilon), say.chance(delta)];
+  const figures = [localEpsilon, say.atMost(centralEpsilon), say.chance(delta)];
   if (centralDays === null) return filled(words.crowd, ...figures);
   if (centralDays === Infinity) return filled(words.crowdForLife, ...figures);
   return filled(words.crowdOfDays, ...figures, say.number(centralDays));
@@ -417,6 +417,7 @@ function filled(words: string, ...figures: string[]): string {
 /** Formats numbers and moments (seconds since 1970) in a language. */
 interface Saying {
   number(number: number): string;
+  atMost(bound: number): string;
   chance(number: number): string;
   date(seconds: number): string;
 }
@@ -427,9 +428,17 @@ function saying(language: string | undefined): Saying {
   const date = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
   return {
     number: (number) => decimalFormat.format(number),
-    chance: (number) => scientificFormat.format(number),
+    atMost: (bound) => decimalFormat.format(roundedUp(bound)),
+    chance: (delta) => scientificFormat.format(roundedUp(delta)),
     date: (seconds) => date.format(1000 * seconds),
   };
+}
+
+/** A bound of 0 or more, rounded up to three digits, except for errors of floats. */
+function roundedUp(bound: number): number {
+  if (!bound) return bound;
+  const digit = 10 ** (Math.floor(Math.log10(bound)) - 2);
+  return Math.ceil((bound / digit) * (1 - 1e-12)) * digit;
 }
 
 /**

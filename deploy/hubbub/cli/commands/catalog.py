@@ -25,7 +25,7 @@ from hubbub.cli.terminal.catalog_warnings import (
 )
 from hubbub.cli.terminal.output import explain, listing, say
 from hubbub.errors import BadParameter
-from hubbub.errors.message_words import several
+from hubbub.errors.message_words import at_most, several
 from hubbub.mechanisms.even_lies import even_lies
 from hubbub.mechanisms.vector_codes import pool_for
 from hubbub.privacy.epsilon_words_and_advice import loud_reports, year_of_reports
@@ -49,9 +49,9 @@ _COLUMNS: Final[Mapping[str, str | Callable[[Metric], str]]] = {
     "values": lambda metric: (
         metric.randomizer.VALUES if metric.values is None else str(len(metric.values))
     ),
-    "epsilon per report": "{report_loss:.3f}",
+    "epsilon per report": lambda metric: at_most(metric.report_loss, ".3f"),
     "per unchanged value": lambda metric: (
-        f"{metric.lifetime_loss:.3f}" if isfinite(metric.lifetime_loss) else ""
+        at_most(metric.lifetime_loss, ".3f") if isfinite(metric.lifetime_loss) else ""
     ),
     "lifetime limit": "{limits.lifetime_epsilon:g}",
     "payload bytes": "{randomizer.layout.payload_bytes}",
@@ -164,7 +164,8 @@ def _say_promise(metric: Metric) -> None:
     promise, lies = shuffled_of(metric), even_lies(metric.randomizer, metric.report_loss)
     explain(
         f"{metric.name}: a whole epoch of {promise.reports:,} reports or more reveals epsilon "
-        f"{promise.epsilon:.4g} at delta {promise.delta:g} of one person, {promise.assumption}"
+        f"{at_most(promise.epsilon, '.4g')} at delta {promise.delta:g} of one person, "
+        f"{promise.assumption}"
     )
     if sentence := all_epochs_sentence(metric):
         explain(f"{metric.name}:{sentence}")

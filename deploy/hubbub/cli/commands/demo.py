@@ -27,12 +27,13 @@ from hubbub.cli.demo_questions import (
     show_answers,
     show_change,
 )
-from hubbub.cli.terminal.output import paragraph, say
+from hubbub.cli.terminal.output import chance_text, paragraph, say
 from hubbub.cli.terminal.progress import progress
 from hubbub.client import Client
 from hubbub.conservation import TERMS, Window, balances
 from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter, ServiceUnavailable
+from hubbub.errors.message_words import at_most
 from hubbub.fields.rules import Interval
 from hubbub.installation.keys_and_bundles import DEMO_DEVICE
 from hubbub.installation.local_run import LocalRun, Ports, program, shell_path
@@ -222,8 +223,8 @@ def _send_one(
     meant, meant_other = payload.meanings(), other.meanings()
     if not (meant and meant_other and other.stream and payload.stream):
         return []
-    odds = meant[0][1] / meant[-1][1]
-    at_most = exp(payload.stream.report_loss)
+    odds = at_most(meant[0][1] / meant[-1][1], ".1f")
+    most = at_most(exp(payload.stream.report_loss), ".1f")
     likely = ", ".join(f"{value} {chance:.0%}" for value, chance in meant[:_MAX_MEANINGS])
     value, posterior = meant_other[0]
     return [
@@ -235,15 +236,16 @@ def _send_one(
         f"                                           ..., {meant[-1][0]} {meant[-1][1]:.0%}",
         paragraph(
             "Nobody can tell, not even someone who breaks the encryption: each of the "
-            f"{len(meant)} answers could have produced these bytes, the likeliest {odds:.1f} times "
-            f"as often as the least likely (the bound is {at_most:.1f} times). Over many people "
+            f"{len(meant)} answers could have produced these bytes, the likeliest {odds} times "
+            f"as often as the least likely (the bound is {most} times). Over many people "
             "the random answers average out; over one person they do not."
         ),
         paragraph(
             f"Asked in a crowd ({crowd_metric}) the same device randomized less, and sent "
-            f"{other.payload.hex()}: read by itself, that report is {posterior:.0%} likely to mean "
-            f'"{value}". Only the crowd hides it: the shuffler releases '
-            f"{other.stream.fewest:,} reports or more at once, in a random order, or none."
+            f"{other.payload.hex()}: read by itself, that report is "
+            f'{chance_text(posterior)} likely to mean "{value}". Only the crowd hides it: the '
+            f"shuffler releases {other.stream.fewest:,} reports or more at once, in a random "
+            "order, or none."
         ),
     ]
 

@@ -17,7 +17,7 @@ from hubbub.client.startup import state_home
 from hubbub.client.state_inspection import peek, state_folders
 from hubbub.client.trust import possible_paths, read_places
 from hubbub.errors import StateUnusable
-from hubbub.errors.message_words import at_most, nats, visible
+from hubbub.errors.message_words import at_least, at_most, nats, visible
 from hubbub.programs.command_line import command
 from hubbub.programs.option_parsing import option, options
 from hubbub.sealing.hpke import X_WING
@@ -72,21 +72,17 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
             "question": "{description}",
             "a report": _report_loss,
             "this epoch": "{reports} of {reports_per_epoch}",
-            "spent now": "{spent_in_epoch:.3f}",
-            "in all": "{spent:.3f}",
+            "spent now": lambda metric: at_most(metric.spent_in_epoch, ".3f"),
+            "in all": lambda metric: at_most(metric.spent, ".3f"),
             "for life": "{lifetime_epsilon:g}",
-            "left": lambda metric: f"{max(0.0, metric.lifetime_epsilon - metric.spent):.3f}",
+            "left": lambda metric: at_least(
+                max(0.0, metric.lifetime_epsilon - metric.spent), ".3f"
+            ),
         },
         text_columns=2,
     )
     if crowds := [metric for metric in view.metrics if metric.central_epsilon is not None]:
         _show_crowds(crowds)
-    if view.crowds_cap is not None:
-        say(
-            f"All crowds of a year together can reveal {view.crowds_in_year:.3f} of "
-            f"{nats(view.crowds_cap, 6)} about you to an observer of whole epochs; then this "
-            "device stops."
-        )
     for line in (*_protections(view), *_lowered_metric_lines(view)):
         say(line)
     odds = at_most(math.exp(max((metric.epsilon for metric in view.metrics), default=0.0)), ".2f")
@@ -129,7 +125,13 @@ def _report_loss(metric: MetricView) -> str:
 
 
 def _protections(view: LedgerView) -> Iterator[str]:
-    """Yields whom reports are charged to, how they are encrypted, and who runs the services."""
+    """Yields what all crowds reveal, whom reports are charged to, and who can read them."""
+    if view.crowds_in_year is not None and view.crowds_cap is not None:
+        yield (
+            f"All crowds of a year together can reveal {at_most(view.crowds_in_year, '.3f')} of "
+            f"{nats(view.crowds_cap, 6)} about you to an observer of whole epochs; then this "
+            "device stops."
+        )
     charged = {metric.name: metric.spent for metric in view.metrics}
     if any(not own.is_filler and charged.get(own.metric) == 0 for own in view.payloads):
         yield (
@@ -182,10 +184,10 @@ def _show_crowds(metrics: Sequence[MetricView]) -> None:
         {
             "metric": "{name}",
             "a report": _report_loss,
-            "in a crowd": "{central_epsilon:.3f}",
+            "in a crowd": lambda metric: at_most(metric.central_epsilon, ".3f"),
             "of any": lambda metric: metric.central_period or "epoch",
             "delta": "{delta:g}",
-            "spent in all": "{central:.3f}",
+            "spent in all": lambda metric: at_most(metric.central, ".3f"),
             "for life": lambda metric: (
                 "" if (most := metric.lifetime_central_epsilon) is None else f"{most:g}"
             ),

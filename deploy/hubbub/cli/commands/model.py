@@ -15,6 +15,7 @@ from hubbub.cli.terminal.query_options import (
     read_metric_name,
 )
 from hubbub.errors import HubbubError, ServiceUnavailable
+from hubbub.errors.message_words import at_most
 from hubbub.fields.rules import Interval
 from hubbub.installation.keys_and_bundles import publish_models
 from hubbub.programs.atomic_write import read_output
@@ -92,7 +93,7 @@ def _show(document: Mapping[str, Any]) -> None:
     if rows:
         show_coefficients(
             f"{document['model']}: {document['kind']}, {document['reports']:,} reports by "
-            f"{document['mechanism']}, epsilon {document['epsilon']:.3f} each",
+            f"{document['mechanism']}, epsilon {at_most(document['epsilon'], '.3f')} each",
             rows,
             {f"{level} interval": "{low:,.4g} to {high:,.4g}", "standard error": "{stderr:,.4g}"},
             by_class=document["kind"] == "softmax",

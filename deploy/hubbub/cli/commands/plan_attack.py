@@ -16,6 +16,7 @@ from hubbub.cli.commands.planned_question import MetricsOptions
 from hubbub.cli.terminal.output import listing, say, say_json
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
+from hubbub.errors.message_words import at_least, at_most
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms import SystemBits, Totals, tally
 from hubbub.mechanisms.direction_pool import UNIT
@@ -89,10 +90,12 @@ def _attack(options: AttackOptions) -> None:
                 "metric": "{metric}",
                 "mechanism": "{mechanism}",
                 "targets": "{targets}",
-                "worth": "{worth:.2f}",
+                "worth": lambda row: at_most(row["worth"], ".2f"),
                 **({"fake": "{fake_reports:,}"} if options.accounts else {}),
-                "gain" if options.accounts else f"gain of {options.fake:.2%}": "{gain:+.2%}",
-                "1% takes": "{fake_for_1_percent:.3%}",
+                "gain" if options.accounts else f"gain of {options.fake:.2%}": lambda row: (
+                    f"{at_most(100 * row['gain'], '+.2f')}%"
+                ),
+                "1% takes": lambda row: f"{at_least(100 * row['fake_for_1_percent'], '.3f')}%",
                 **({"measured": "{measured:+.2%}"} if options.simulate else {}),
             },
             text_columns=2,

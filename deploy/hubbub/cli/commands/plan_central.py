@@ -15,7 +15,7 @@ from hubbub.cli.commands.plan_table import tree_fields
 from hubbub.cli.commands.planned_question import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import explain, listing, say, say_json
 from hubbub.errors import BadParameter
-from hubbub.errors.message_words import several
+from hubbub.errors.message_words import at_most, several
 from hubbub.fields.field import fields_of
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.gradient import KINDS
@@ -107,9 +107,9 @@ def _show(plan: CentralPlan, question: MetricDraft, catalog: Path) -> None:
             "way": "{way}",
             **({} if is_count else mechanism),
             "local epsilon": lambda way: (
-                "none" if way["epsilon_local"] is None else f"{way['epsilon_local']:.3f}"
+                "none" if way["epsilon_local"] is None else at_most(way["epsilon_local"], ".3f")
             ),
-            "central epsilon": "{epsilon_central:.3f}",
+            "central epsilon": lambda way: at_most(way["epsilon_central"], ".3f"),
             **declared.errors,
         },
         text_columns=1 if is_count else 2,
@@ -129,7 +129,7 @@ def _show(plan: CentralPlan, question: MetricDraft, catalog: Path) -> None:
         holders = f"what {share:.3g} of the reports, {share * promise.reports:,.0f}, hold"
         say(
             f"among unlisted strings {tree_fields(tree)} finds at a local epsilon of "
-            f"{tree.epsilon:.4g}, "
+            f"{at_most(tree.epsilon, '.4g')}, "
             + (f"{holders}, 95 times in 100" if share < 1 else "none in so few reports")
         )
         further_fields = ', domain = "string", mechanism = "auto"'

@@ -9,6 +9,7 @@ from hubbub.authoring.crowds.crowd_vector_epsilon import codes_epsilon
 from hubbub.catalog import Crowd
 from hubbub.cli.terminal.output import announced_if_long, listing, say, say_json
 from hubbub.errors import BadParameter
+from hubbub.errors.message_words import at_most
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.gradient import KINDS, check_size, dimensions_of
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
@@ -80,7 +81,7 @@ def _model(options: ModelOptions) -> None:
             "a round": "{people_a_round:,}",
             f"{_ROUNDS} rounds": "{people_enough:,}",
             "fine": "{people_fine:,}",
-            "shuffled": "{shuffled_epsilon:.3g}",
+            "shuffled": lambda row: at_most(row["shuffled_epsilon"], ".3g"),
             **({"noise": "{noise:.3f}"} if with_noise else {}),
         },
     )
@@ -162,8 +163,8 @@ def plan_rounds(
             "rounds": "{rounds}",
             "rounds_each": "{rounds_each}",
             "crowd": "{crowd:,}",
-            "epsilon of a report": "{epsilon:.3f}",
-            "of all of them": "{lifetime_epsilon:.3g}",
+            "epsilon of a report": lambda row: at_most(row["epsilon"], ".3f"),
+            "of all of them": lambda row: at_most(row["lifetime_epsilon"], ".3g"),
             "noise": "{noise:.3f}",
         },
     )

@@ -15,7 +15,7 @@ from hubbub.catalog.discovery import counting
 from hubbub.catalog.values.event_history_kinds import PastKind
 from hubbub.cli.terminal.output import listing, say
 from hubbub.errors import BadParameter
-from hubbub.errors.message_words import install_with, several
+from hubbub.errors.message_words import at_most, install_with, several
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import TREE_CELLS, Row, planned_tree, row
@@ -69,13 +69,13 @@ def show(
     columns: dict[str, str | Callable[[Row], str]] = {
         "mechanism": "{mechanism}",
         "reports": lambda row: f"{row.reports:,.0f}" if isfinite(row.reports) else "never",
-        "epsilon": "{epsilon:.3f}",
+        "epsilon": lambda row: at_most(row.epsilon, ".3f"),
     }
     if percentile:
         columns[f"{percentile} in rank"] = lambda row: _share_text(ranks[row.mechanism], "+-", 2)
     columns |= {
         "for life": lambda row: (
-            "" if row.permanent_epsilon is None else f"{row.permanent_epsilon:.3f}"
+            "" if row.permanent_epsilon is None else at_most(row.permanent_epsilon, ".3f")
         ),
         "std. error": lambda row: _share_text(row.stderr, "", 3),
         "of population": lambda row: _share_text(row.population, "", 3),
@@ -168,8 +168,8 @@ def _say_columns(question: MetricDraft, best: Row) -> None:
         tree = planned_tree(lambda _cells: best.epsilon)
         say(
             f"unlisted strings: {tree_fields(tree)} finds a string "
-            f"that {share:.3%} of {best.reports:,.0f} reports at epsilon {best.epsilon:.3g} hold, "
-            "95 times in 100; docs/discover.md"
+            f"that {share:.3%} of {best.reports:,.0f} reports at epsilon "
+            f"{at_most(best.epsilon, '.3g')} hold, 95 times in 100; docs/discover.md"
         )
 
 
@@ -217,7 +217,9 @@ def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
     for best in rows:
         line = [row(question, best.mechanism, best.parameters, reports) for reports in steps]
         shares = [min(each.detectable, 1.0) for each in line]
-        (drawn,) = axes.plot(steps, shares, label=f"{best.mechanism}, epsilon {best.epsilon:.2f}")
+        (drawn,) = axes.plot(
+            steps, shares, label=f"{best.mechanism}, epsilon {at_most(best.epsilon, '.2f')}"
+        )
         if isfinite(best.reports) and best.detectable <= 1:
             axes.plot([best.reports], [best.detectable], "o", color=drawn.get_color())
     axes.set(xscale="log", yscale="log", xlabel="reports")

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from hubbub.cli.terminal.output import day_of, explain, listing, say, table
 from hubbub.cli.terminal.query_options import ServiceOptions, parse_epochs
+from hubbub.errors.message_words import at_least, at_most
 from hubbub.privacy.central_releases import CONFIDENCE, QUERIES
 from hubbub.privacy.composition import Event, compose
 from hubbub.programs.command_line import command
@@ -109,8 +110,8 @@ def _show(release: Document) -> None:
     when = "released before, on " if release["again"] else "released and paid for, on "
     remaining = "a budget whose rest only callers with access to all metrics see"
     if release["epsilon_left"] is not None:
-        epsilon, delta = release["epsilon_left"], release["delta_left"]
-        remaining = f"epsilon {epsilon:g} and delta {delta:g} left this year"
+        epsilon, delta = _rest_text(release["epsilon_left"]), _rest_text(release["delta_left"])
+        remaining = f"epsilon {epsilon} and delta {delta} left this year"
     explain(f"{when}{_day(release)}; {release['purpose']} has {remaining}")
 
 
@@ -161,14 +162,14 @@ def _show_record(record: Document, options: ReleaseOptions) -> None:
         )
     if composed is not None:
         explain(
-            f"All releases together reveal epsilon {composed['best']:.4g} at most about one "
-            f"person, at delta {composed['delta']:g}; the epsilons paid add up to "
-            f"{sum(line['epsilon'] for line in record['records']):g}"
+            f"All releases together reveal epsilon {at_most(composed['best'], '.4g')} at most "
+            f"about one person, at delta {composed['delta']:g}; the epsilons paid add up to "
+            f"{at_most(sum(line['epsilon'] for line in record['records']), '.6g')}"
         )
 
 
 def _rest_text(remaining: float | None) -> str:
-    return "hidden" if remaining is None else f"{remaining:g}"
+    return "hidden" if remaining is None else at_least(remaining, ".6g")
 
 
 def _total_loss(records: Sequence[Document], delta: float) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.percentile_and_candidate_options import read_candidates
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall
-from hubbub.errors.message_words import several
+from hubbub.errors.message_words import at_most, several
 from hubbub.fields.rules import metric_name_of
 from hubbub.programs.command_line import command
 from hubbub.programs.text_files import csv_rows, first_row_and_rest, read_text
@@ -135,7 +135,7 @@ def _show(plan: Plan, last_run: Run, summary: Summary) -> None:
     heads = "value", "true", "estimate", f"{100 * plan.confidence:g}% interval"
     table(
         f"{metric.name}: {several(last_run.reports, 'report')} by {metric.mechanism}, "
-        f"epsilon {metric.report_loss:.3f} per report; the last run",
+        f"epsilon {at_most(metric.report_loss, '.3f')} per report; the last run",
         (*heads, "" if mean else "detected", ""),
         [
             (
@@ -289,10 +289,11 @@ def _show_crowds(plan: Plan, summary: Summary) -> None:
     metric = plan.metric
     if guarantee := central_of_plan(plan):
         say(
-            f"to an observer of shuffled epochs: epsilon {guarantee.epoch:.4g} at delta "
-            f"{guarantee.delta:g} of one person in one of {guarantee.crowd:,} reports, "
+            f"to an observer of shuffled epochs: epsilon {at_most(guarantee.epoch, '.4g')} at "
+            f"delta {guarantee.delta:g} of one person in one of {guarantee.crowd:,} reports, "
             f"{guarantee.honest:.0%} of them honest"
-            + (f"; {guarantee.all_epochs:.4g} in all {plan.epochs:,}" if plan.epochs > 1 else "")
+            + f"; {at_most(guarantee.all_epochs, '.4g')} in all {plan.epochs:,}"
+            * (plan.epochs > 1)
         )
     if summary.withheld:
         say(

@@ -18,6 +18,7 @@ from hubbub.cli.terminal.percentile_and_candidate_options import PercentileOptio
 from hubbub.cli.terminal.progress import tracked
 from hubbub.cli.terminal.query_options import confidence_option
 from hubbub.errors import BadParameter
+from hubbub.errors.message_words import at_most
 from hubbub.fields.rules import Interval
 from hubbub.programs.option_parsing import argument, option, options
 from hubbub.simulation.model_and_people_files import People, Planned, read_people
@@ -197,7 +198,7 @@ def _show(document: dict[str, Any]) -> None:
     show_coefficients(
         f"{document['model']}: {document['kind']}, {document['people']:,} people in "
         f"{document['rounds_each']} of {document['rounds']} rounds by {document['mechanism']}, "
-        f"epsilon {document['epsilon']:.3f} a report; the last run",
+        f"epsilon {at_most(document['epsilon'], '.3f')} a report; the last run",
         last["coefficients"],
         {
             f"{100 * document['confidence']:g}% of coins": "{low:,.4g} to {high:,.4g}",

@@ -9,7 +9,7 @@ from hubbub.cli.terminal.output import explain, likeliest, live, say, say_json, 
 from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions
 from hubbub.conservation import TERMS
 from hubbub.errors import BatchTooSmall, ServiceUnavailable, StoreUnavailable
-from hubbub.errors.message_words import several
+from hubbub.errors.message_words import at_most, several
 from hubbub.fields.rules import Interval
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import command
@@ -143,7 +143,7 @@ def watch_arrivals(answer: Found, after: Callable[[int], Found], every_seconds: 
             payload = short_payload(arrival["payload"])
             say(
                 f"{arrival['at'][11:19]}  {arrival['stream']}  {arrival['date']}  "
-                f"epsilon {arrival['epsilon']:.3f}  {payload}  {likeliest_value}"
+                f"epsilon {at_most(arrival['epsilon'], '.3f')}  {payload}  {likeliest_value}"
             )
             last_number = arrival["number"]
         time.sleep(every_seconds)

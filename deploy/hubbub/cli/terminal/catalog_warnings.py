@@ -13,7 +13,7 @@ from hubbub.catalog.values.event_history_kinds import Activity, Retention
 from hubbub.cli.terminal.answer_tables import expired_sentence
 from hubbub.cli.terminal.output import first_second
 from hubbub.epochs import epoch_date
-from hubbub.errors.message_words import several
+from hubbub.errors.message_words import at_most, several
 
 _RATE: Final = 0.2
 _DAYS: Final = 365
@@ -85,14 +85,14 @@ def too_short_lives(metrics: Iterable[Metric]) -> Iterator[str]:
         if isinstance(kind, Activity) and reports < _DAYS:
             yield (
                 f"{metric.name}: a device stops after {several(reports, 'day')} of use and is not "
-                f"active from then on: raise lifetime_epsilon ({_DAYS * loss:.4g} for a year), or "
-                "lower epsilon"
+                f"active from then on: raise lifetime_epsilon ({at_most(_DAYS * loss, '.4g')} for "
+                "a year), or lower epsilon"
             )
         if isinstance(kind, Retention) and reports < weeks:
             yield (
                 f"{metric.name}: a device stops after {several(reports, 'week')} of use, so later "
-                f"weeks are too low: raise lifetime_epsilon ({weeks * loss:.4g} for all weeks), "
-                "lower epsilon, or ask for fewer weeks"
+                f"weeks are too low: raise lifetime_epsilon ({at_most(weeks * loss, '.4g')} for "
+                "all weeks), lower epsilon, or ask for fewer weeks"
             )
 
 

@@ -329,8 +329,15 @@ def short_payload(payload: str) -> str:
     return payload if len(payload) <= _HEX else f"{payload[: _HEX - 2]}.."
 
 
+def chance_text(chance: float) -> str:
+    """A probability, never as certain or impossible if it is not."""
+    if 0 < chance < 0.001:  # noqa: PLR2004 as written
+        return "less than 0.1%"
+    return "more than 99.9%" if 0.999 < chance < 1 else f"{chance:.1%}"  # noqa: PLR2004 as written
+
+
 def likeliest(meanings: Sequence[tuple[str, float]], others: int = 0) -> str:
     """The likeliest meanings, and how many more there are, `others` included."""
-    texts = [f"{value} {chance:.1%}" for value, chance in meanings[:_MEANINGS]]
+    texts = [f"{value} {chance_text(chance)}" for value, chance in meanings[:_MEANINGS]]
     rest_count = len(meanings) - len(texts) + others
     return ", ".join(texts) + (f", or {several(rest_count, 'other')}" if rest_count else "")

@@ -1,6 +1,6 @@
 // Shows single reports of a development installation as they arrive. A production installation
 // shows only counts.
-import { $, ask, fill, h, nameElement, percent } from "./shell.js";
+import { $, ask, atMost, fill, h, nameElement, percent } from "./shell.js";
 
 const EVERY = 1000;
 const MOST = 100;
@@ -17,13 +17,19 @@ const HEADER = [
   "what it could have meant",
 ];
 
+/** A probability, never as certain or impossible if it is not. */
+function chanceText(chance) {
+  if (chance > 0 && chance < 0.001) return "less than 0.1%";
+  return chance > 0.999 && chance < 1 ? "more than 99.9%" : percent(chance);
+}
+
 /** The cell of an arrival's likeliest values, each with its probability. */
 function meant(arrival) {
   if (!arrival.meanings.length) return h("td", { class: "meant" }, "any string");
   const meanings = arrival.meanings.flatMap(({ value, probability }, place) => [
     place ? ", " : null,
     nameElement(value),
-    ` ${percent(probability)}`,
+    ` ${chanceText(probability)}`,
   ]);
   return h("td", { class: "meant" }, meanings, arrival.others ? `, or ${arrival.others} others` : null);
 }
@@ -32,7 +38,7 @@ const row = (arrival) => [
   arrival.at.slice(11, 19),
   nameElement(arrival.stream),
   arrival.date,
-  arrival.epsilon.toFixed(3),
+  atMost(arrival.epsilon),
   nameElement(arrival.payload, HEX),
   meant(arrival),
 ];

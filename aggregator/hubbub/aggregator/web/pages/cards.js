@@ -1,5 +1,5 @@
 // A metric's card on the overview: a short answer, requested when the card becomes visible.
-import { ask, asSentence, errorOf, noticeText, count, figure, h, measured, nameElement, ofMeans, percent, printable } from "./shell.js";
+import { ask, asSentence, atMost, errorOf, noticeText, count, figure, h, measured, nameElement, ofMeans, percent, printable } from "./shell.js";
 import { spark, sparkLine } from "./charts.js";
 import { drawnPercentiles, endsOf, nameOf } from "./percentiles.js";
 
@@ -46,7 +46,7 @@ export function card(metric) {
 /** What a report reveals: its epsilon and, for a metric with a crowd, the central epsilon too. */
 function promise(metric) {
   const central = metric.facts.find((fact) => fact.label === "central epsilon");
-  const report = `each ε ${figure(metric.epsilon, 3)}`;
+  const report = `each ε ${atMost(metric.epsilon, 3)}`;
   return central ? `central ε ${printable(central.text, 60)} in the crowd, ${report} by itself` : report;
 }
 

@@ -1,7 +1,7 @@
 // The page of one metric: estimates with their intervals, the trend, crossed parts, a comparison,
 // and what a report reveals.
 /* global d3 */
-import { $, ask, button, count, download, figure, h, inFull, inUnit, nameElement, notesText, ofMeans, percent, ready, several, printable, errorOf, measured } from "./shell.js";
+import { $, ask, atMost, button, count, download, figure, h, inFull, inUnit, nameElement, notesText, ofMeans, percent, ready, several, printable, errorOf, measured } from "./shell.js";
 import { Address, kinds } from "./address.js";
 import { otherAnswer } from "./beside.js";
 import { BrokenDown } from "./breakdown.js";
@@ -354,7 +354,7 @@ async function begin() {
   $("facts").replaceChildren(
     ...[
       metric.mechanism,
-      `ε ${figure(metric.epsilon, 4)} a report`,
+      `ε ${atMost(metric.epsilon, 4)} a report`,
       `${several(metric.reports, "report")} in all`,
       ...metric.facts.map((fact) => printable(`${fact.label} ${fact.text}`, 200)),
     ].map((fact) => h("span", { class: "chip" }, fact)),

@@ -1,9 +1,5 @@
 // The privacy card: what one person's report reveals, in words and in figures.
-import { h, printable } from "./shell.js";
-
-/** A bound with this many digits: rounded up, except for errors of floats. */
-const atMost = (bound, digits) =>
-  (bound * (1 - 1e-12)).toLocaleString("en", { maximumSignificantDigits: digits, roundingMode: "ceil" });
+import { atMost, h, printable } from "./shell.js";
 
 export function privacyCard(place, detail) {
   const facts = [

@@ -48,6 +48,13 @@ export const nameElement = (value, longest) => h("bdi", {}, printable(value, lon
 export const count = (number) => (Math.round(number) + 0).toLocaleString("en");
 export const figure = (number, digits = 5) =>
   number.toLocaleString("en", { maximumSignificantDigits: digits });
+const PLACES = { minimumFractionDigits: 3, maximumFractionDigits: 3 };
+/** A bound with so many digits, or with three places: rounded up, except for errors of floats. */
+export const atMost = (bound, digits) =>
+  (bound * (1 - 1e-12)).toLocaleString("en", {
+    ...(digits ? { maximumSignificantDigits: digits } : PLACES),
+    roundingMode: "ceil",
+  });
 /** The approximate standard error behind an interval: a quarter of its width. */
 export const errorOf = ({ low, high }) => (high - low) / 4;
 // Moves nearly by half of the last place, so that an end which has no further digits stays.

@@ -1,5 +1,5 @@
 // Tables of answers. The service defines the columns and titles for all interfaces.
-import { ask, button, count, errorOf, figure, fill, h, measured, nameElement, ofMeans, percent } from "./shell.js";
+import { ask, atMost, button, count, errorOf, figure, fill, h, measured, nameElement, ofMeans, percent } from "./shell.js";
 
 const LONGEST = 80;
 const MOST = 4000;
@@ -34,7 +34,7 @@ const WRITTEN = {
   probability: (chance) => chance.toPrecision(2),
   confidence: (chance) => 
     chance >= TELLING ? percent(Math.min(Math.floor(1000 * chance), 999) / 1000) : "uncertain",
-  epsilon: (epsilon) => (Math.ceil(1e3 * epsilon - 1e-6) / 1e3).toFixed(3),
+  epsilon: (epsilon) => atMost(epsilon),
   number: measured,
   flag: (flag) => marked(flag ? "yes" : "", flag ? "yes" : ""),
   verdict: (flag) => marked(VERDICT[flag], VERDICT[flag].toLowerCase()),
