@@ -138,6 +138,7 @@ test("the state of models is asked for no longer than that, and what was drawn i
     [0, 1, 2, 3, 4, 5].map((index) => client.learn(`logistic${index}`, PERSON, "left"));
   const queuedCount = learn().filter((outcome) => outcome === "queued").length;
   assert.ok(queuedCount > 0);
+  await inTime(client.settled());
   day = 3;
   assert.ok(learn().includes("awaits_state"));
   assert.equal(await inTime(client.close(0.2)), false);
