@@ -153,6 +153,7 @@ for (const [storageName, create] of STORAGES) {
     const firstClient = await clientOver(storage, {}, shuffler);
     shuffler.failing = "unavailable";
     firstClient.report("theme", "dark");
+    await firstClient.settled();
     assert.equal(await firstClient.flush(0.1), false);
     assert.equal(await firstClient.waiting(), 1);
     shuffler.failing = null;
