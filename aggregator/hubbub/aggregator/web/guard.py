@@ -97,11 +97,12 @@ class Guard:
     def _misplaced(self, scope: Scope, headers: Headers) -> App | None:
         if not self.access.asks and not is_loopback(headers.get("host", "") or "?"):
             return problem(403, "WrongHost", "use a name of this machine: 127.0.0.1")
-        site, origin = headers.get("sec-fetch-site", "same-origin"), headers.get("origin")
-        is_own_origin = origin is None or origin.partition("://")[2] == headers.get("host")
-        is_own_page = site in {"same-origin", "none"} and is_own_origin
-        if scope["method"] not in _READING and not (is_own_page or origin in self.origins):
-            return problem(403, "OtherOrigin", "pages of other origins may not send requests")
+        if scope["method"] not in _READING:
+            site, origin = headers.get("sec-fetch-site", "same-origin"), headers.get("origin")
+            is_own_origin = origin is None or _has_own_origin(headers)
+            is_own_page = site in {"same-origin", "none"} and is_own_origin
+            if not (is_own_page or origin in self.origins):
+                return problem(403, "OtherOrigin", "pages of other origins may not send requests")
         if "transfer-encoding" in headers:
             return problem(411, "LengthRequired", "send a Content-Length, not chunks")
         max_bytes = (
@@ -135,11 +136,11 @@ class Guard:
         if caller is None:
             is_open = scope["path"] in self.pages or scope["path"].startswith(_OPEN)
             return None if is_open else refusal or self._refuse_unidentified(authorization)
-        # Whether headers prove that a page of this service sent the request.
-        is_own_origin = (headers.get("origin") or "").partition("://")[2] == headers.get("host")
-        is_ours = is_own_origin or headers.get("sec-fetch-site") == "same-origin"
-        if caller.way == "login" and scope["method"] not in _READING and not is_ours:
-            return problem(403, "OtherOrigin", "a session is only for pages of this service")
+        if caller.way == "login" and scope["method"] not in _READING:
+            # The headers must prove that a page of this service sent the request.
+            is_same_site = headers.get("sec-fetch-site") == "same-origin"
+            if not (is_same_site or _has_own_origin(headers)):
+                return problem(403, "OtherOrigin", "a session is only for pages of this service")
         return None
 
     def _too_many(self, wait_seconds: float) -> App:
@@ -158,6 +159,10 @@ class Guard:
             title, detail = "NoToken", "send a token: Authorization: Bearer hubbub_..."
         way = {"login": login.oidc.title} if login else {}
         return problem(401, title, detail, {"www-authenticate": "Bearer"}, **way)
+
+
+def _has_own_origin(headers: Headers) -> bool:
+    return headers.get("origin", "").partition("://")[2] == headers.get("host")
 
 
 def _send_with_audit(receive: Receive, send: Send, scope: Scope, audit: AuditTrail) -> Send:
