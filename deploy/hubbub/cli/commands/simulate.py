@@ -288,12 +288,12 @@ def _show_crowds(plan: Plan, summary: Summary) -> None:
     """Shows the central epsilon of the epochs, and how many did not leave."""
     metric = plan.metric
     if guarantee := central_of_plan(plan):
+        together = at_most(guarantee.all_epochs, ".4g")
         say(
             f"to an observer of shuffled epochs: epsilon {at_most(guarantee.epoch, '.4g')} at "
             f"delta {guarantee.delta:g} of one person in one of {guarantee.crowd:,} reports, "
             f"{guarantee.honest:.0%} of them honest"
-            + f"; {at_most(guarantee.all_epochs, '.4g')} in all {plan.epochs:,}"
-            * (plan.epochs > 1)
+            + (f"; {together} in all {plan.epochs:,}" if plan.epochs > 1 else "")
         )
     if summary.withheld:
         say(
